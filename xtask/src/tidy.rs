@@ -6,6 +6,7 @@ mod tree; //    the files that are checked
 mod code; //    Rust source with comments and strings blanked out
 mod text; //    heads, words, whitespace, commands that README must show
 mod sizes; //   files and functions that are too long, as a ratchet
+mod modules; // cycles between the modules of a crate
 mod purity; //  pure crates: paths that their source may not name
 mod deps; //    the dependency graph: directions, I/O, licences, bans
 mod licence; // licence expressions
@@ -29,8 +30,17 @@ impl Finding {
 }
 
 /// The pure crates: no socket, no clock, no thread, no random numbers.
-const THINKING: [&str; 8] =
-    ["placement", "resp", "store", "commands", "cluster", "timers", "fleet", "sim-engine"];
+const THINKING: [&str; 9] = [
+    "placement",
+    "resp",
+    "store",
+    "settings",
+    "commands",
+    "cluster",
+    "timers",
+    "fleet",
+    "sim-engine",
+];
 
 pub(crate) fn chore(args: &[String]) -> Result<(), String> {
     match args {
@@ -53,6 +63,7 @@ pub(crate) fn check() -> Result<(), String> {
         text::ignored_tests(&tree),
         text::readme_shows_both_commands(&tree),
         sizes::check(&tree, &ratchet),
+        modules::cycles(&tree),
         purity::impure_source(&tree),
         purity::clippy_configs(&tree),
         shown::tests_that_are_none(&tree),

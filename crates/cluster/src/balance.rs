@@ -13,6 +13,7 @@ mod engagement; //  A node's part in one move.
 mod message; //     Messages between nodes; inputs and effects of the balancer.
 mod levels; //      Load levels: a node's report about itself.
 mod pace; //        Interval between load-balancing events.
+mod sizes; //       Sizes of buckets, as nodes report them.
 pub mod split; //   Splitting of buckets.
 
 pub use balancer::Balancer;
@@ -22,3 +23,4 @@ pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
 pub use message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};
+pub use sizes::{BucketSize, SizeReport, Sizes};

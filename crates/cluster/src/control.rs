@@ -24,6 +24,7 @@ mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     State of the other members, for `status` and the console.
 mod operator; //   Leave, split, set.
+mod documents; //  Writing documents, until every member has them.
 mod invariants; // Assertions between inputs, in debug builds.
 mod history; //    Recent changes and decisions, and their reasons.
 #[cfg(test)]
@@ -34,19 +35,21 @@ use std::time::Duration;
 
 use store::UnixMillis;
 
+pub use documents::WriteRequest;
 pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
 pub use operator::objection;
 pub use recreate::{Freshness, Offer};
-pub use sights::Sight;
 pub use skew::{SKEW_MAX, Skew};
 
+use crate::Moment;
 use crate::balance;
 use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 use balancing::Balancing;
+use documents::Writes;
 use generations::Yielding;
 use handover::Handovers;
 use health::Health;
@@ -81,11 +84,11 @@ pub struct Start {
 pub struct Control {
     me: Member,
     cluster: ClusterId,
-    began: Duration,
-    now: Duration,
+    began: Moment,
+    now: Moment,
     out: Vec<Action>,
     consensus: Consensus,
-    next_tick: Duration,
+    next_tick: Moment,
     /// `None` until a joining node has received it.
     map: Option<Arc<Map>>,
     applied: LogIndex,
@@ -97,6 +100,7 @@ pub struct Control {
     leader: Option<Leader>,
     holder: Holder,
     proposals: Proposals,
+    writes: Writes,
     handovers: Handovers,
     balancing: Balancing,
     passed_on: PassedOn,
@@ -114,7 +118,7 @@ pub struct Control {
 }
 
 impl Control {
-    pub fn new(now: Duration, start: Start) -> Control {
+    pub fn new(now: Moment, start: Start) -> Control {
         let Start { me, cluster, seed, begin, welcome } = start;
         Control {
             cluster,
@@ -131,6 +135,7 @@ impl Control {
             leader: None,
             holder: Holder::default(),
             proposals: Proposals::default(),
+            writes: Writes::default(),
             handovers: Handovers::default(),
             balancing: Balancing::new(me.id, seed ^ me.id.0 ^ me.boot.0),
             passed_on: PassedOn::default(),
@@ -148,7 +153,7 @@ impl Control {
     }
 
     /// Handles one input. The actions are appended to `out`, to be carried out in order.
-    pub fn handle(&mut self, now: Duration, input: Input, out: &mut Vec<Action>) {
+    pub fn handle(&mut self, now: Moment, input: Input, out: &mut Vec<Action>) {
         if self.is_gone {
             return;
         }
@@ -183,7 +188,7 @@ impl Control {
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::HandsFull(full) => self.balancing.hands_full = full,
-            Input::Sizes(sizes) => self.on_sizes(sizes),
+            Input::Sizes(report) => self.on_sizes(report),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
@@ -214,13 +219,15 @@ impl Control {
                 self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
-            Message::Sizes(sizes) => self.on_sizes_of(sizes),
+            Message::Sizes(report) => self.on_sizes_of(from.id, report),
             Message::Sick => self.on_sick(from.id),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
             Message::Beat { remaining_bytes } => self.on_beat(from, remaining_bytes),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
+            Message::FollowAsk => self.on_follow_ask(from.id),
+            Message::Following(applied) => self.on_following(from.id, applied),
             Message::Yielding(handed) => self.on_yielding(from.id, handed),
             Message::Farewell => {
                 if self.leaving.is_some() {
@@ -265,6 +272,7 @@ impl Control {
         }
         self.run_balancer();
         self.give_up_handovers();
+        self.go_on_with_writes();
         self.give_up_questions();
         self.offer_copies();
         self.bring_what_is_awaited();
@@ -278,19 +286,20 @@ impl Control {
     }
 
     /// Returns the latest time for the next `Input::Tick`.
-    pub fn wake_at(&self) -> Duration {
+    pub fn wake_at(&self) -> Moment {
         if self.is_gone {
-            return Duration::MAX;
+            return Moment::NEVER;
         }
         let leader = self.leader.as_ref().and_then(|leader| leader.granter.round_due());
         let due = [
             self.proposals.next_due(),
+            self.writes.next_due(),
             self.handovers.next_due(),
             self.balancing.next_due(),
             leader,
             Some(self.holder.next_ask()),
         ];
-        due.into_iter().flatten().fold(self.next_tick, Duration::min)
+        due.into_iter().flatten().fold(self.next_tick, Moment::min)
     }
 
     /// Does all follow-up work until none is left.
@@ -360,6 +369,7 @@ impl Control {
             outcomes: change.as_ref().map(|change| change.outcomes.clone()).unwrap_or_default(),
         }));
         self.forget_decided(change.as_ref().map(|change| &*change.entry));
+        self.follow_writes(map);
         self.forget_handovers(map);
         self.yield_if_decided(map);
         self.withdraw_offers(map);
@@ -386,7 +396,7 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::Input::MapChanged);
         // Becoming alone, or no longer alone, takes effect at once.
-        if self.is_alone() != (self.holder.until() == Duration::MAX) {
+        if self.is_alone() != (self.holder.until() == Moment::NEVER) {
             self.ask_for_lease();
         }
     }

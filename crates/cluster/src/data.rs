@@ -11,7 +11,6 @@ mod pending; //  Backups whose data may be stale.
 mod replace; //  A slot that is resent whole after a failover.
 mod settle; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
-mod slot_state; // A slot's table and this node's replica of it.
 mod window; //   Maximum size of a fill in flight.
 mod tombstones; //    Limits on the tombstones kept during a split brain.
 
@@ -25,8 +24,10 @@ pub use follow::follow;
 pub use intake::{ApplyContext, FrameOutcome, Intake};
 pub use mover::{Mover, MoverInput, Order, Report};
 pub use refusals::Refusals;
-pub use slot_state::SlotState;
 
+pub use crate::replication::SlotState;
+
+use crate::Moment;
 use crate::fill::Source;
 use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
@@ -111,7 +112,7 @@ pub trait Plane: ServingPlane {
     fn report(&self, report: Report);
     /// Returns the time, by this node's clock, of the last data from this primary, or of its last report that
     /// nothing is outstanding.
-    fn heard(&self, primary: NodeId) -> Duration;
+    fn heard(&self, primary: NodeId) -> Moment;
     /// Marks this node's copies of buckets of these primaries as pending (possibly stale).
     fn set_pending(&self, primaries: BTreeSet<NodeId>);
 }

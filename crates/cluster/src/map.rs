@@ -7,6 +7,7 @@
 mod ids; //      Ids, epochs and the like: distinct small types that cannot be confused.
 mod member; //   A member, and its load.
 mod settings; // Cluster-wide settings that can change at run time.
+mod documents; // Named documents, such as the settings of all nodes.
 mod bucket; //   A bucket: its hashmask and its holders.
 mod anew; //     Buckets that were recreated without their former data.
 mod away; //     Nodes that are away for a while, and their reserved places.
@@ -26,6 +27,10 @@ use serde::{Deserialize, Serialize};
 pub use away::Away;
 pub use bucket::{Bucket, Holders};
 pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, Source};
+pub use documents::{
+    DOCUMENT_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, DOCUMENTS_BYTES_MAX, Document, DocumentError,
+    DocumentWrite, Documents, SETTING_PREFIX,
+};
 pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
 pub use member::{Endpoints, Load, Member, Zone};
 pub use settings::{Ack, ClusterSettings, CrossSlot, Setting, SplitLargerThan};
@@ -66,6 +71,7 @@ pub struct Map {
     partitioned_members: Arc<Vec<Member>>,
     /// Nodes that are away and have places reserved.
     away: Arc<BTreeMap<NodeId, Away>>,
+    documents: Arc<Documents>,
 }
 
 impl Map {
@@ -90,9 +96,17 @@ impl Map {
             anew: Arc::default(),
             partitioned_members: Arc::default(),
             away: Arc::default(),
+            documents: Arc::default(),
         };
         map.set_buckets(Hashmask::all(mask).map(bucket).collect());
         map
+    }
+
+    /// Gives the map of a new cluster its first documents.
+    #[must_use]
+    pub fn with_documents(mut self, documents: Documents) -> Map {
+        self.documents = Arc::new(documents);
+        self
     }
 
     pub fn generation(&self) -> Generation {
@@ -113,6 +127,10 @@ impl Map {
 
     pub fn settings(&self) -> &ClusterSettings {
         &self.settings
+    }
+
+    pub fn documents(&self) -> &Documents {
+        &self.documents
     }
 
     /// Returns all members, ordered by id.

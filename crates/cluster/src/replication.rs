@@ -17,6 +17,7 @@ mod inbox; //   The receiving end of a link: decodes and counts frames.
 mod outbox; //  The sending end: frames kept until they are acknowledged.
 mod parts; //   Collects the parts of a long frame.
 mod past; //    Removals and reigns of a slot while a copy is away.
+mod slot_state; // A slot's table and this node's replica of it.
 mod receive; // Applies effects on a backup.
 #[cfg(test)]
 mod tests;
@@ -30,13 +31,13 @@ pub use outbox::{BadAck, Forgotten, Outbox};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{
-    Received, Receiver, receive_effects, receive_gone, receive_images, slot_of_unit, write_gone,
-    write_image,
+    Received, Receiver, RecordedUnit, receive_effects, receive_gone, receive_images, slot_of_unit,
+    write_gone, write_image,
 };
 pub use replica::{Role, SlotReplica};
+pub use slot_state::SlotState;
 
 use crate::map::NodeId;
-use crate::serving::Wait;
 
 /// Progress of a node's links.
 pub trait LinkProgress {
@@ -57,6 +58,13 @@ pub struct LinkId(pub u32);
 /// The number of a frame on its link. The first is 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FrameNumber(pub u64);
+
+/// A frame that the other end of a link must have acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    pub link: LinkId,
+    pub number: FrameNumber,
+}
 
 impl FrameNumber {
     #[must_use]

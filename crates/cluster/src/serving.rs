@@ -28,5 +28,5 @@ pub use slots::{
     Access, ChangeContext, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane,
     Tickets,
 };
-pub use ticket::{AckEpoch, Passage, Ticket, Wait};
+pub use ticket::{AckEpoch, Passage, Ticket};
 pub use written::WrittenSlots;

@@ -16,7 +16,6 @@ pub use settings::{SettingError, duration as parse_duration, parse_setting, sett
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};
-use crate::control::Sight;
 use crate::fill::Sent;
 use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
@@ -163,6 +162,14 @@ impl From<Sent> for FillStatus {
         let Sent { bytes, items, gone, whole_slots, newer_slots } = sent;
         FillStatus { bytes, items, gone, whole_slots, newer_slots }
     }
+}
+
+/// One member's report about itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Sight {
+    pub vitals: Vitals,
+    /// The move it takes part in, if any.
+    pub moving: Option<MoveStatus>,
 }
 
 /// A move in flight.

@@ -1,13 +1,14 @@
-//! CONFIG: reads and changes the settings while the node runs. The settings are the table in `settings/table.rs`.
+//! CONFIG: reads and changes the settings while the node runs. The settings are the table in `settings/src/table.rs`.
 
 use std::collections::BTreeSet;
 
-use crate::Error;
+use settings::TABLE;
+
 use crate::context::Context;
 use crate::glob::glob_matches;
 use crate::help::help;
-use crate::settings::{self, TABLE};
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
+use crate::{Block, Error, SettingsChange};
 
 const ADMIN: Flags = Flags::of(&[Flag::Admin, Flag::NoScript, Flag::Loading, Flag::Stale]);
 const SERVER: Spec = Spec { group: Group::Server, flags: ADMIN, ..BLANK };
@@ -115,11 +116,18 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
             )));
         }
     }
-    context.host.change_settings(&changes).map_err(|refused| {
-        let (name, _) = changes[refused.index];
-        Error::new(refused.error.redis_error(name))
-    })?;
-    context.reply.ok();
+    let block = if context.session.in_exec { Block::Not } else { Block::ForEver };
+    match context.host.change_settings(&changes, block) {
+        SettingsChange::Done => context.reply.ok(),
+        SettingsChange::Waiting => {}
+        SettingsChange::Refused(refused) => {
+            let (name, _) = changes[refused.index];
+            return Err(Error::new(refused.error.redis_error(name)));
+        }
+        SettingsChange::Failed(text) => {
+            return Err(Error::new(format!("ERR CONFIG SET failed - {text}")));
+        }
+    }
     Ok(())
 }
 

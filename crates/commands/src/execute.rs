@@ -119,8 +119,8 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     }
     match locked.into_one() {
         Err(locked) => execute_on_several(plane, locked, access, effects, run),
-        Ok(locked) => {
-            let mut slot = match ServedSlot::open(plane, locked, &access, effects) {
+        Ok((slot, state)) => {
+            let mut slot = match ServedSlot::open(plane, slot, state, &access, effects) {
                 Ok(slot) => slot,
                 Err(denied) => return denied.into(),
             };

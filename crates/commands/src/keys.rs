@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
 use placement::{Slot, SplitMix64};
+use settings::NotifyClasses;
 use store::{
     Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
     UnixMillis,
@@ -12,7 +13,6 @@ use store::{
 
 use crate::cluster::View;
 use crate::outcome::{Event, Outcome};
-use crate::settings::NotifyClasses;
 
 /// The slots that a command works on. A served slot changes only through [`Slots::apply`].
 pub trait Slots {

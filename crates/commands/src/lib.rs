@@ -5,7 +5,6 @@
 //! The path of one command: [`Request::prepare`] (finds the command and its keys), [`admit`] (decides whether it
 //! may run now, and which slots to lock), then [`run`], which calls the function named in the table. To add a
 //! command: one entry in the `SPECS` of a family below, one function beside it.
-pub mod settings; // The settings: names, kinds, defaults, help.
 mod spec; //        A command as data, and the table of all of them.
 mod request; //     A request with its command and its first key.
 mod args; //        Arguments as positions in a buffer.
@@ -16,6 +15,7 @@ mod keys; //        The locked slots, as commands see them: read, write, notify.
 mod outcome; //     The results of a command besides its reply.
 mod session; //     A connection's state.
 mod host; //        The node's interface for commands.
+mod histogram; //   Durations of commands.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
@@ -43,12 +43,12 @@ pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use execute::{Executed, OwnHost, ServingRules, Workbench, execute};
 pub use glob::glob_matches;
+pub use histogram::Histogram;
 pub use host::{
-    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, ClientNumbers, Clients,
-    Cluster, CommandCounts, Configuration, Control, CpuTimes, Debugging, Facts, Histogram, History,
-    Host, Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts, Memory,
-    MemoryFigures, NodeFacts, Pause, PauseScope, Post, PubSub, SlowCommand, StallFacts,
-    TimerKeeper, Traffic, Unblock, changed_settings,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, CpuTimes,
+    Host, Identity, KeyspaceNumbers, LatencyEvent, LatencySample, LinkDirection, LinkFacts,
+    MemoryFigures, NodeFacts, Pause, PauseScope, Post, SettingsChange, SlowCommand, StallFacts,
+    Traffic, Unblock,
 };
 pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};

@@ -1,9 +1,9 @@
 //! The results of a command besides its reply and its effects: events for subscribers, garbage to free, counters.
 //! The server processes them after the slots are unlocked.
 
+use settings::NotifyClasses;
 use store::{Applied, Garbage};
 
-use crate::settings::NotifyClasses;
 use crate::{Ending, Error, Spec};
 
 /// The accumulated results of commands so far.

@@ -1,6 +1,7 @@
 //! A command's arguments for the slow log and for monitors, with passwords hidden.
 
-use crate::settings::find;
+use settings::find;
+
 use crate::{Args, Spec};
 
 const HIDDEN: &[u8] = b"(redacted)";

@@ -10,6 +10,7 @@ use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::serving::{ChangeContext, EffectLog};
 use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
+use settings::NotifyClasses;
 use store::{
     Access, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
 };
@@ -17,7 +18,6 @@ use store::{
 pub use self::bus::Bus;
 pub use self::host::TestHost;
 use crate::cluster::View;
-use crate::settings::NotifyClasses;
 use crate::{
     Admission, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
     admit, run,

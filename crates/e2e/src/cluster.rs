@@ -76,10 +76,6 @@ impl Cluster {
             flags.extend(["--data-dir".to_owned(), directory.display().to_string()]);
         }
         if let Some(first) = self.nodes.first() {
-            // Buckets may have been split meanwhile: the first node determines their number.
-            if let Some(place) = flags.iter().position(|flag| flag == "--buckets") {
-                flags.drain(place..place + 2);
-            }
             flags.extend(["--join".to_owned(), format!("127.0.0.1:{}", first.port())]);
         }
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();

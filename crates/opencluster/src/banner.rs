@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use anstyle::{AnsiColor, Style};
-use commands::settings::Settings;
+use settings::Settings;
 
 use crate::cli::version;
 use crate::taken::reachable;

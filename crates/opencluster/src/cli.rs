@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
-use commands::settings::{Kind, Mutability, Setting, TABLE};
+use settings::{Mutability, SettingKind, SettingSpec, TABLE};
 
 const AFTER_HELP: &str = "\
 Every setting can also be given in a file (--config) or in the environment
@@ -146,7 +146,7 @@ impl Args for SettingFlags {
 
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<SettingFlags, clap::Error> {
-        let given = |setting: &'static Setting| {
+        let given = |setting: &'static SettingSpec| {
             let text = matches.try_get_one::<String>(setting.name).ok()??;
             Some((setting.name, text.clone()))
         };
@@ -159,7 +159,7 @@ impl FromArgMatches for SettingFlags {
 }
 
 /// Returns a setting as a flag; `None` for a fixed setting that exists only for Redis clients to read.
-fn flag(setting: &'static Setting) -> Option<Arg> {
+fn flag(setting: &'static SettingSpec) -> Option<Arg> {
     let arg = Arg::new(setting.name)
         .long(setting.name)
         .help_heading(setting.section.title())
@@ -170,7 +170,7 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
     if setting.is_secret() {
         return Some(arg.hide(true));
     }
-    if setting.kind == Kind::YesNo && setting.change() != Mutability::Never {
+    if setting.kind == SettingKind::YesNo && setting.mutability() != Mutability::Never {
         return Some(
             arg.help(setting.help)
                 .num_args(0..=1)
@@ -183,26 +183,26 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
         "" => setting.help.to_owned(),
         default => format!("{} [default: {default}]", setting.help),
     };
-    (setting.change() != Mutability::Never).then(|| arg.help(help))
+    (setting.mutability() != Mutability::Never).then(|| arg.help(help))
 }
 
-fn value_name(kind: &Kind) -> &'static str {
+fn value_name(kind: &SettingKind) -> &'static str {
     match kind {
-        Kind::YesNo => "YES|NO",
-        Kind::Integer { .. } => "N",
-        Kind::Bytes { .. } => "SIZE",
-        Kind::Duration { .. } => "TIME",
-        Kind::OneOf(_) => "WORD",
-        Kind::Address => "IP",
-        Kind::HostPort => "HOST[:PORT]",
-        Kind::HostPorts => "HOST:PORT[,...]",
-        Kind::SidePort { .. } | Kind::ExtraPort => "PORT",
-        Kind::Name => "NAME",
-        Kind::Path => "FILE",
-        Kind::Secret => "SECRET",
-        Kind::NotifyClasses => "LETTERS",
-        Kind::OutputLimits => "LIMITS",
-        Kind::Networks => "NETWORK[,...]",
+        SettingKind::YesNo => "YES|NO",
+        SettingKind::Integer { .. } => "N",
+        SettingKind::Bytes { .. } => "SIZE",
+        SettingKind::Duration { .. } => "TIME",
+        SettingKind::OneOf(_) => "WORD",
+        SettingKind::Address => "IP",
+        SettingKind::HostPort => "HOST[:PORT]",
+        SettingKind::HostPorts => "HOST:PORT[,...]",
+        SettingKind::SidePort { .. } | SettingKind::ExtraPort => "PORT",
+        SettingKind::Name => "NAME",
+        SettingKind::Path => "FILE",
+        SettingKind::Secret => "SECRET",
+        SettingKind::NotifyClasses => "LETTERS",
+        SettingKind::OutputLimits => "LIMITS",
+        SettingKind::Networks => "NETWORK[,...]",
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
         for setting in TABLE {
             let listed = help.contains(&format!("--{} ", setting.name))
                 || help.contains(&format!("--{}[", setting.name));
-            let given = setting.change() != Mutability::Never && !setting.is_secret();
+            let given = setting.mutability() != Mutability::Never && !setting.is_secret();
             assert_eq!(listed, given, "{}", setting.name);
         }
     }

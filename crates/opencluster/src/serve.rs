@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use commands::settings::{Settings, SidePort};
 use server::{Gone, Life, Node, NodeOptions, StartError, log};
+use settings::{Settings, SidePort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -244,10 +244,7 @@ fn start_over(
     ))
 }
 
-/// Flags that the first node of a cluster decides; the cluster may have changed them since.
-const OF_THE_CLUSTER: [&str; 3] = ["--buckets", "--backups", "--ack"];
-
-/// Returns the arguments without `--join` and those of the cluster, and the value of `--join`.
+/// Returns the arguments without `--join`, and the value of `--join`.
 fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Option<String>) {
     let mut kept = Vec::new();
     let mut given = None;
@@ -255,16 +252,12 @@ fn without_join(arguments: impl Iterator<Item = OsString>) -> (Vec<OsString>, Op
     while let Some(argument) = arguments.next() {
         let text = argument.to_str().unwrap_or_default();
         let (name, value) = text.split_once('=').map_or((text, None), |(a, b)| (a, Some(b)));
-        if name != "--join" && !OF_THE_CLUSTER.contains(&name) {
+        if name != "--join" {
             kept.push(argument);
             continue;
         }
-        let is_join = name == "--join";
         let value = value.map(str::to_owned);
-        let value = value.or_else(|| arguments.next().and_then(|it| it.into_string().ok()));
-        if is_join {
-            given = value;
-        }
+        given = value.or_else(|| arguments.next().and_then(|it| it.into_string().ok()));
     }
     (kept, given)
 }

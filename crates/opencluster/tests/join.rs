@@ -161,12 +161,6 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     refused(&["--secret-file", &other], wrong_secret);
     refused(&[], wrong_secret);
     let right: &[&str] = &["--secret-file", &secret];
-    refused(&[right, &["--backups", "2"]].concat(), "--backups 2: the cluster has backups = 1");
-    refused(
-        &[right, &["--ack", "primary"]].concat(),
-        "--ack primary: the cluster has ack = backup",
-    );
-    refused(&[right, &["--buckets", "256"]].concat(), "--buckets 256: the cluster has 16 buckets");
     refused(
         &[right, &["--name", "first"]].concat(),
         &format!("the name first is in use by a live node at {at}; choose another --name"),

@@ -8,9 +8,7 @@ use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
 use fleet::{Config, View};
-use mio::net::TcpListener;
 use parking_lot::Mutex;
-use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http::{Behind, Http};
 use crate::options::Options;
@@ -19,6 +17,9 @@ use crate::shared::{Counts, Fleet, Known, Shared};
 use crate::start::{StartError, look_at_servers};
 use crate::watcher::Watcher;
 use crate::worker::{self, Worker};
+
+/// Number of connections that may wait to be accepted.
+const BACKLOG: u32 = 1_024;
 
 /// A running proxy. It stops when it is dropped.
 pub struct Proxy {
@@ -33,19 +34,19 @@ impl Proxy {
     /// Checks the servers, makes them a fleet if they are none yet, and starts to serve clients.
     pub fn start(options: Options) -> Result<Proxy, StartError> {
         let found = look_at_servers(&options)?;
-        let listener = listen(options.listen).map_err(|error| StartError::Listen {
-            address: options.listen,
-            why: error.to_string(),
+        let listener = net::listen(options.listen, BACKLOG).map_err(|error| {
+            StartError::Listen { address: options.listen, why: error.to_string() }
         })?;
         let address = listener.local_addr().map_err(|error| StartError::system(&error))?;
-        let mut polls = Vec::new();
+        let mut pollers = Vec::new();
         let mut mailboxes = Vec::new();
         for _ in 0..options.threads.max(1) {
-            let (poll, mailbox) = worker::prepare().map_err(|error| StartError::system(&error))?;
-            polls.push(poll);
+            let (poller, mailbox) =
+                worker::prepare().map_err(|error| StartError::system(&error))?;
+            pollers.push(poller);
             mailboxes.push(mailbox);
         }
-        let workers = polls.len();
+        let workers = pollers.len();
         let counters = || (0..workers).map(|_| AtomicU64::new(0)).collect();
         let shared = Arc::new(Shared {
             id: identity().map_err(|error| StartError::system(&error))?,
@@ -66,10 +67,10 @@ impl Proxy {
         let watcher = Watcher::new(Arc::clone(&proxy.shared), found.config);
         proxy.spawn("fleet-watcher".to_owned(), move || watcher.run())?;
         let mut listener = Some(listener);
-        for (number, poll) in polls.into_iter().enumerate() {
+        for (number, poller) in pollers.into_iter().enumerate() {
             let (shared, listener) = (Arc::clone(&proxy.shared), listener.take());
             proxy.spawn(format!("fleet-{number}"), move || {
-                Worker::new(number, &shared, poll).run(listener);
+                Worker::new(number, &shared, poller).run(listener);
             })?;
         }
         proxy.start_http()?;
@@ -139,17 +140,6 @@ fn fleet_of(config: Config) -> Fleet {
     };
     let servers = config.servers.iter().map(known).collect();
     Fleet { view: View::of(&config), servers, config, trouble: None }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    const BACKLOG: i32 = 1_024;
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // After a restart, closing connections of the old process may still occupy the port.
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(TcpListener::from_std(socket.into()))
 }
 
 /// Returns a unique identity of sixteen hexadecimal digits.

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::ArcSwap;
 use fleet::{Address, Config, View};
-use mio::Waker;
-use mio::net::TcpStream;
+use net::{Mailbox, Stream};
 use parking_lot::Mutex;
 
 use crate::options::Options;
@@ -19,7 +18,8 @@ pub(crate) struct Shared {
     pub id: String,
     /// The fleet as the watcher last read it.
     pub fleet: ArcSwap<Fleet>,
-    pub mailboxes: Vec<Mailbox>,
+    /// Mailboxes through which workers get clients and are woken.
+    pub mailboxes: Vec<Mailbox<Newcomer>>,
     pub stopping: AtomicBool,
     pub clients: AtomicUsize,
     /// Number of clients of each worker.
@@ -90,33 +90,8 @@ impl Shared {
     }
 }
 
-/// Mailbox through which a worker gets clients and is woken.
-pub(crate) struct Mailbox {
-    newcomers: Mutex<Vec<Newcomer>>,
-    waker: Waker,
-}
-
+/// A client that its worker has yet to adopt.
 pub(crate) struct Newcomer {
     pub id: u64,
-    pub stream: TcpStream,
-}
-
-impl Mailbox {
-    pub(crate) fn new(waker: Waker) -> Mailbox {
-        Mailbox { newcomers: Mutex::default(), waker }
-    }
-
-    pub(crate) fn send(&self, newcomer: Newcomer) {
-        self.newcomers.lock().push(newcomer);
-        self.wake();
-    }
-
-    pub(crate) fn take(&self) -> Vec<Newcomer> {
-        std::mem::take(&mut self.newcomers.lock())
-    }
-
-    pub(crate) fn wake(&self) {
-        // This fails only if the poll is gone, and then there is nobody to wake.
-        let _ = self.waker.wake();
-    }
+    pub stream: Stream,
 }

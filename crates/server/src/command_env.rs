@@ -1,29 +1,30 @@
 //! Values that hold for all commands of one worker round: the time and the relevant settings.
 
+use std::sync::Arc;
+
 use commands::CommandEnv;
-use commands::settings::{CrossSlot, EvictionPolicy, Settings};
-use store::{Access, LfuTuning};
+use commands::cluster::View;
+use settings::{EvictionPolicy, NodeCrossSlot, Settings};
+use store::{Access, LfuTuning, Seed};
 
 use crate::clock;
-use crate::shared::Shared;
 
-pub(crate) fn command_env(shared: &Shared) -> CommandEnv {
-    let settings = shared.settings.load();
-    let cluster = shared.cluster.load_full();
+pub(crate) fn command_env(settings: &Settings, cluster: Arc<View>, seed: &Seed) -> CommandEnv {
     CommandEnv {
         now: clock::now(),
-        seed: shared.seed.clone(),
-        access: access(&settings),
+        seed: seed.clone(),
+        access: access(settings),
         notify: settings.notify_keyspace_events,
         out_of_memory: false,
-        one_slot_only: settings.cross_slot == CrossSlot::Never || cluster.one_slot_only(),
+        one_slot_only: settings.cross_slot == NodeCrossSlot::Never || cluster.one_slot_only(),
         cluster,
         password_required: !settings.requirepass.is_empty(),
         string_bytes_max: usize::try_from(settings.proto_max_bulk_len).unwrap_or(usize::MAX),
     }
 }
 
-fn access(settings: &Settings) -> Access {
+/// Returns the way in which accesses are recorded.
+pub(crate) fn access(settings: &Settings) -> Access {
     match settings.maxmemory_policy {
         EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
             Access::Lfu(lfu_tuning(settings))

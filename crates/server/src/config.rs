@@ -6,40 +6,78 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use commands::settings::{Settings, find, rewrite_file};
-use commands::{ChangeError, changed_settings};
+use arc_swap::ArcSwap;
+use cluster::map::{LogIndex, Map};
 use parking_lot::Mutex;
+use settings::{ChangeError, Settings, find, rewrite_file};
 
-use crate::shared::Shared;
+use crate::cluster_settings::{differences, overruled_flags};
+use crate::log;
+use crate::timers::Hub;
 
-/// Serializes changes and remembers which settings differ from those at start.
+/// Serializes changes of the settings.
 #[derive(Default)]
-pub(crate) struct ConfigChanges(Mutex<BTreeSet<&'static str>>);
+pub(crate) struct ConfigChanges(Mutex<Changed>);
+
+#[derive(Default)]
+struct Changed {
+    /// Settings that differ from those at start.
+    names: BTreeSet<&'static str>,
+    /// Version of the cluster's documents that the settings follow; `None` before the first map.
+    follows: Option<LogIndex>,
+}
 
 impl ConfigChanges {
+    /// Applies the settings of the whole cluster. Called for every map, before anything that was decided after it.
+    pub(crate) fn follow(&self, settings: &ArcSwap<Settings>, timers: &Hub, map: &Map) {
+        let mut changed = self.0.lock();
+        let version = Some(map.documents().version());
+        if changed.follows == version {
+            return;
+        }
+        let current = settings.load_full();
+        if changed.follows.is_none() {
+            for line in overruled_flags(&current, map) {
+                log::warn("settings", &line);
+            }
+        }
+        changed.follows = version;
+        let differences = differences(&current, map.documents());
+        let changes: Vec<(&str, &str)> =
+            differences.iter().map(|it| (it.name, it.cluster.as_str())).collect();
+        let next = current.with_changes(&changes).expect("only valid values are differences");
+        timers.settings_changed(&next);
+        settings.store(Arc::new(next));
+        changed.names.extend(differences.iter().map(|it| it.name));
+    }
+
     /// Applies all changes or none.
     pub(crate) fn change(
         &self,
-        shared: &Shared,
+        settings: &ArcSwap<Settings>,
+        timers: &Hub,
         changes: &[(&str, &str)],
     ) -> Result<(), ChangeError> {
         let mut changed = self.0.lock();
-        let settings: Settings = changed_settings(&shared.settings.load(), changes)?;
-        shared.timers.settings_changed(&settings);
-        shared.settings.store(Arc::new(settings));
-        changed.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
+        let next = settings.load().with_changes(changes)?;
+        timers.settings_changed(&next);
+        settings.store(Arc::new(next));
+        changed.names.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
         Ok(())
     }
 
     /// Writes the changed settings into the configuration file. The error is a complete error reply.
-    pub(crate) fn rewrite(&self, shared: &Shared) -> Result<(), String> {
-        let Some(path) = &shared.config_file else {
+    pub(crate) fn rewrite(
+        &self,
+        settings: &ArcSwap<Settings>,
+        file: Option<&Path>,
+    ) -> Result<(), String> {
+        let Some(path) = file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
         let changed = self.0.lock();
         let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let settings = shared.settings.load();
-        let text = rewrite_file(&text, &settings, changed.iter().copied());
+        let text = rewrite_file(&text, &settings.load(), changed.names.iter().copied());
         let text = text.map_err(|error| failed(&error))?;
         replace(path, text.as_bytes()).map_err(|error| failed(&error))
     }

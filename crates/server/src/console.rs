@@ -20,7 +20,7 @@ impl ConsoleSource for Shared {
     }
 
     fn cluster_without_buckets(&self) -> Status {
-        news::status_without_buckets(self)
+        self.news.status_without_buckets(&self.data, &self.merging, self.vitals())
     }
 
     fn hour(&self) -> Vec<Sample> {
@@ -40,6 +40,6 @@ impl ConsoleSource for Shared {
     }
 
     fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
-        news::ask(self, ask)
+        news::ask(&self.data, &self.control, ask)
     }
 }

@@ -10,10 +10,11 @@ use std::time::Duration;
 use cluster::consensus::{Begin, Payload, Saved};
 use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
 use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
-use commands::settings::{self, JoinAddress, Secret, Settings};
 use parking_lot::Mutex;
 use placement::Mask;
+use settings::{InitialAck, JoinAddress, Secret, Settings};
 
+use crate::cluster_settings::founding_documents;
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
 use crate::peer::{
@@ -153,7 +154,8 @@ fn found(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, 
         identity.me.at.host = own_address().unwrap_or(settings.bind).to_string();
     }
     let cluster = ClusterId(draw_number());
-    let map = Map::found(identity.me.clone(), mask(settings), cluster_settings(settings));
+    let map = Map::found(identity.me.clone(), mask(settings), cluster_settings(settings))
+        .with_documents(founding_documents(settings));
     let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
     identity.settle(cluster, roster, Begin::Found(map), None)
 }
@@ -239,7 +241,7 @@ impl NodeIdentity {
         if addresses.is_empty() {
             return load();
         }
-        let request = JoinRequest { is_loading: true, ..self.request(settings) };
+        let request = JoinRequest { is_loading: true, ..self.request() };
         let (password, secret) = (settings.requirepass.clone(), settings.secret.clone());
         let (done, until_done) = mpsc::channel::<()>();
         let say = move || {
@@ -266,14 +268,11 @@ impl NodeIdentity {
         settings.join.0.iter().cloned().chain(known).collect()
     }
 
-    fn request(&self, settings: &Settings) -> JoinRequest {
+    fn request(&self) -> JoinRequest {
         JoinRequest {
             version: PROTOCOL_VERSION,
             member: self.me.clone(),
             cluster: self.cluster(),
-            backups: settings.backups,
-            ack: settings.ack.map(ack),
-            buckets: settings.buckets.map(|_| mask(settings)),
             skew: Duration::ZERO,
             is_loading: false,
         }
@@ -284,7 +283,7 @@ impl NodeIdentity {
         (addresses, patience): (&[JoinAddress], Patience),
         settings: &Settings,
     ) -> Result<Joined, JoinError> {
-        let request = self.request(settings);
+        let request = self.request();
         let (password, secret) = (&settings.requirepass, &settings.secret);
         join(&Candidate { addresses, patience, password, secret, request })
     }
@@ -326,7 +325,7 @@ fn own_address() -> Option<IpAddr> {
 }
 
 fn mask(settings: &Settings) -> Mask {
-    use commands::settings::Buckets;
+    use settings::Buckets;
     match settings.buckets {
         Some(Buckets::B16) => Mask::M000F,
         None | Some(Buckets::B256) => Mask::M00FF,
@@ -335,10 +334,10 @@ fn mask(settings: &Settings) -> Mask {
     }
 }
 
-fn ack(ack: settings::Ack) -> Ack {
+fn ack(ack: InitialAck) -> Ack {
     match ack {
-        settings::Ack::Backup => Ack::Backup,
-        settings::Ack::Primary => Ack::Primary,
+        InitialAck::Backup => Ack::Backup,
+        InitialAck::Primary => Ack::Primary,
     }
 }
 

@@ -2,13 +2,13 @@
 //! free or no key is eligible. Each worker has its own evictor; the selection logic is in `store::evict`.
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
-use commands::settings::{EvictionPolicy, NotifyClasses, Settings};
 use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::{Slot, SplitMix64};
+use settings::{EvictionPolicy, NotifyClasses, Settings};
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
 use crate::command_env::lfu_tuning;
-use crate::shared::Shared;
+use crate::data::Data;
 
 /// Maximum number of keys evicted for one command, so that no client waits for a whole clean-up.
 const ROUND_MAX: usize = 64;
@@ -26,7 +26,7 @@ impl Default for Evictor {
 
 /// Inputs and outputs of an eviction.
 pub(crate) struct Room<'a> {
-    pub shared: &'a Shared,
+    pub data: &'a Data,
     pub env: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
@@ -37,7 +37,8 @@ impl Room<'_> {
     /// Returns whether memory is within its limit.
     #[inline]
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
-        let used = self.shared.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
+        let used =
+            self.data.keyspace.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
         settings.maxmemory == 0 || used <= settings.maxmemory
     }
 }
@@ -84,7 +85,7 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let state = room.shared.keyspace.lock_one(slot);
+        let state = room.data.keyspace.lock_one(slot);
         if !state.replica().is_serving() {
             return None;
         }
@@ -94,7 +95,7 @@ impl Evictor {
 
 /// Returns a slot with an eligible key: the first one at or after a random position.
 fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
-    let keyspace = &room.shared.keyspace;
+    let keyspace = &room.data.keyspace;
     let number = room.rng.draw() % u64::from(Slot::COUNT);
     let start = u16::try_from(number).ok().and_then(Slot::new)?;
     let next = |from: Slot| {
@@ -110,8 +111,8 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
     let key = room.env.seed.key(&candidate.key);
-    let locked = LockedSlots::lock(room.shared, Locks::One(key.slot()));
-    let opened = ServedSlots::open(room.shared, locked, Access::WRITE, room.effects);
+    let locked = LockedSlots::lock(room.data, Locks::One(key.slot()));
+    let opened = ServedSlots::open(room.data, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
     let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.rng);
     let may_go =

@@ -2,6 +2,7 @@
 //! values, evicts when a limit was lowered, and queries the allocator's memory usage.
 
 use core::sync::atomic::Ordering::Relaxed;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -9,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::{CommandEnv, Keys, Locks, Outcome};
-use placement::{Slot, SplitMix64};
+use placement::{Hashmask, Slot, SplitMix64};
 use store::Garbage;
 
-use crate::command_env::command_env;
-use crate::data::{Later, report_condition};
+use crate::counters::count;
+use crate::data::Later;
 use crate::evictor::{Evictor, Room};
-use crate::news;
+use crate::log;
 use crate::pubsub::Outbox;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
@@ -29,6 +30,7 @@ const BREATH: Duration = Duration::from_millis(1);
 const TURN: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
+const SIZES_EVERY: Duration = Duration::from_secs(5);
 /// A node that has left stops after this time without a command, or after `FAREWELL_MAX` at the latest.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
 const FAREWELL_MAX: Duration = Duration::from_secs(6);
@@ -45,6 +47,9 @@ pub(crate) struct Janitor {
     outbox: Outbox,
     memory_due: Instant,
     condition_due: Instant,
+    sizes_due: Instant,
+    /// Buckets that were logged as too large and not worth splitting.
+    one_slot_buckets: BTreeSet<Hashmask>,
     sample_due: Instant,
     evictor: Evictor,
     /// The command count when it last changed, and the time of that change.
@@ -55,7 +60,7 @@ pub(crate) struct Janitor {
 
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
-        let env = command_env(&shared);
+        let env = shared.command_env();
         let outbox = Outbox::new(shared.mailboxes.len());
         Janitor {
             shared,
@@ -67,6 +72,8 @@ impl Janitor {
             outbox,
             memory_due: Instant::now(),
             condition_due: Instant::now(),
+            sizes_due: Instant::now(),
+            one_slot_buckets: BTreeSet::new(),
             sample_due: Instant::now(),
             evictor: Evictor::default(),
             asked: (0, Instant::now()),
@@ -80,7 +87,7 @@ impl Janitor {
         while !self.shared.is_stopping() {
             tick += TICK;
             self.free_until(tick);
-            self.env = command_env(&self.shared);
+            self.env = self.shared.command_env();
             if self.shared.expires_actively.load(Relaxed) {
                 let begun = Instant::now();
                 self.expire();
@@ -89,17 +96,22 @@ impl Janitor {
                 self.shared.watching.latency.note(event, begun.elapsed(), &settings);
             }
             if self.memory_due <= tick {
-                self.shared.refresh_memory();
+                self.shared.data.refresh_memory();
                 self.sample_rates();
-                news::refresh(&self.shared);
+                self.shared.news.refresh(&self.shared.control);
                 self.memory_due = tick + MEMORY_EVERY;
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
-                    report_condition(&self.shared);
+                    self.shared.data.report_condition(self.shared.vitals());
+                }
+                if self.sizes_due <= tick {
+                    self.sizes_due = tick + SIZES_EVERY;
+                    self.report_sizes();
                 }
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
-                    self.shared.watching.hour.sample(&self.shared);
+                    let Shared { watching, counters, table, data, .. } = &*self.shared;
+                    watching.sample((counters, table), data.keyspace.memory.used());
                 }
             }
             self.evict(tick + TICK / 2);
@@ -110,11 +122,27 @@ impl Janitor {
         }
     }
 
+    /// Reports the sizes of this node's buckets, and logs each that has outgrown the rest but cannot be split.
+    fn report_sizes(&mut self) {
+        let one_slot = self.shared.data.report_sizes();
+        for size in &one_slot {
+            if self.one_slot_buckets.insert(size.bucket) {
+                let (bucket, mebibytes) = (size.bucket, size.bytes >> 20);
+                let line = format!(
+                    "bucket {bucket} has {mebibytes} MiB, nearly all of it in one slot: one large key, or many keys \
+                     with the same hash tag; it cannot be split, spread its keys over more tags"
+                );
+                log::warn("balance", &line);
+            }
+        }
+        self.one_slot_buckets.retain(|bucket| one_slot.iter().any(|size| size.bucket == *bucket));
+    }
+
     /// Stops a node that has left, once no client asks any more or some time has passed. Until then it
     /// redirects clients: without redirects they would find out by an error.
     fn end_if_forgotten(&mut self, now: Instant) {
         let Some(left) = self.shared.data.left.get() else { return };
-        let commands = self.shared.total(|counters| &counters.commands);
+        let commands = self.shared.counters.total(|counters| &counters.commands);
         if self.asked.0 != commands {
             self.asked = (commands, now);
         }
@@ -131,7 +159,7 @@ impl Janitor {
             return;
         }
         let mut room = Room {
-            shared: &self.shared,
+            data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
@@ -147,9 +175,9 @@ impl Janitor {
 
     fn sample_rates(&self) {
         let totals = Totals {
-            commands: self.shared.total(|counters| &counters.commands),
-            bytes_in: self.shared.total(|counters| &counters.bytes_in),
-            bytes_out: self.shared.total(|counters| &counters.bytes_out),
+            commands: self.shared.counters.total(|counters| &counters.commands),
+            bytes_in: self.shared.counters.total(|counters| &counters.bytes_in),
+            bytes_out: self.shared.counters.total(|counters| &counters.bytes_out),
         };
         self.shared.watching.rates.sample(Instant::now(), totals);
     }
@@ -178,7 +206,7 @@ impl Janitor {
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
-            from.and_then(|from| self.shared.keyspace.next_due(from, self.env.now))
+            from.and_then(|from| self.shared.data.keyspace.next_due(from, self.env.now))
         {
             while self.expire_some(slot) {}
             from = Slot::new(slot.number() + 1);
@@ -189,9 +217,9 @@ impl Janitor {
     /// Expires some keys of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
-        let locked = LockedSlots::lock(&*shared, Locks::One(slot));
+        let locked = LockedSlots::lock(&shared.data, Locks::One(slot));
         let effects = &mut self.effects;
-        let Ok(mut slots) = ServedSlots::open(&*shared, locked, Access::WRITE, effects) else {
+        let Ok(mut slots) = ServedSlots::open(&shared.data, locked, Access::WRITE, effects) else {
             return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
@@ -211,13 +239,13 @@ impl Janitor {
 
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
-        self.outcome.events.append(&mut self.later.ripe(&self.shared));
+        self.outcome.events.append(&mut self.later.ripe(&self.shared.data));
         let events = &mut self.outcome.events;
         self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.post(&self.shared, None);
+        self.outbox.post(&self.shared.data.links, &self.shared.mailboxes, None);
         while !self.shared.is_stopping()
             && self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full())
         {
@@ -226,12 +254,12 @@ impl Janitor {
     }
 
     fn settle(&mut self) {
-        self.shared.have_links_written();
-        let counters = self.shared.counters.last().expect("the keeper's own are the last");
+        self.shared.data.have_links_written();
+        let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut self.outcome.grown_bytes));
         self.outcome.garbage.clear();
     }
 }

@@ -11,9 +11,8 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use cluster::control::{Answer, Freshness, Offer, OperatorRequest};
+use cluster::control::{Freshness, Offer};
 use cluster::data::SlotState;
 use cluster::map::{ClusterId, Generation, Map, Source};
 use cluster::replication::Position;
@@ -22,11 +21,8 @@ use placement::{Hashmask, Slot};
 use store::{DecodeError, DecodedItem, Seed};
 
 use crate::disk::{DiskError, ItemsHead, SharedDirectory, TakeItems};
+use crate::keyspace::Keyspace;
 use crate::log;
-use crate::shared::Shared;
-
-/// Time limit for a decision that needs no other node.
-const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Items kept on disk, from the node's start until it counts as a copy of something.
 #[derive(Default)]
@@ -68,6 +64,76 @@ impl KeptCopies {
             self.on_disk.store(false, Ordering::Release);
         }
     }
+
+    /// Reads the kept items before the node joins. After an error, none of them is in memory.
+    pub(crate) fn read(&self, keyspace: &Keyspace) -> Result<Option<Found>, DiskError> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let (items, cluster) = {
+            let directory = directory.lock();
+            (directory.read_items()?, directory.cluster())
+        };
+        let Some(items) = items.filter(|items| Some(items.head().cluster) == cluster) else {
+            return Ok(None);
+        };
+        let (generation, buckets) = (items.head().map.generation(), items.head().held.clone());
+        let mut reading = Reading { keyspace, outcome: Outcome::default() };
+        let read = items.read(&mut reading);
+        keyspace.memory.grow(reading.outcome.grown_bytes);
+        match read {
+            Ok(items) => {
+                let _ = self.generation.set(generation); // Not set yet: the items are read once.
+                Ok(Some(Found { items, offers: offers(keyspace, &buckets) }))
+            }
+            Err(error) => {
+                drop_all(keyspace);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the source of lost buckets, when the node has its map and serves no client yet. A node that is
+    /// alone, and to which no other node can give its buckets back, takes the items it has kept; if it has none,
+    /// it starts empty. `None` if no bucket is to be restored here.
+    pub(crate) fn source_of_lost(&self, map: &Map, found: Option<&Found>) -> Option<Source> {
+        let is_alone = map.members().len() == 1;
+        if !is_alone || map.lost().next().is_none() || !self.has_directory() {
+            return None;
+        }
+        Some(match found {
+            Some(Found { items, .. }) => {
+                log::info("data", &format!("restored {items} keys from the data directory"));
+                Source::OwnData
+            }
+            None => {
+                let line = "this node was not shut down cleanly: its data is lost, starting empty";
+                log::warn("data", line);
+                Source::Empty
+            }
+        })
+    }
+
+    /// Resets the data directory of a node whose side has yielded: its log is obsolete, and the node joins the
+    /// other side as a new one. Called when no thread of the node runs any more.
+    pub(crate) fn begin_anew(&self) {
+        let Some(directory) = &self.directory else { return };
+        if let Err(error) = directory.lock().begin_anew() {
+            log::error("data", &format!("cannot reset the data directory: {error}"));
+        }
+    }
+
+    /// Saves the items. Called when no thread of the node runs any more.
+    pub(crate) fn save(&self, keyspace: &Keyspace, map: &Map) {
+        let Some(directory) = &self.directory else { return };
+        let cluster = directory.lock().cluster();
+        let Some(cluster) = cluster else { return };
+        match try_save((keyspace, map), directory, cluster) {
+            Ok(count) => log::info("data", &format!("saved {count} keys to the data directory")),
+            Err(error) => {
+                let line = format!("cannot save the items to the data directory: {error}");
+                log::error("data", &line);
+            }
+        }
+    }
 }
 
 /// Copies from an earlier process, or from an earlier life of this one, in memory again.
@@ -87,65 +153,38 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// Takes the tables out of a node that has ended.
-    pub(crate) fn take(shared: &Shared) -> Copies {
-        let map = shared.map();
-        let buckets = whole_buckets(shared, &map);
+    pub(crate) fn take(keyspace: &Keyspace, kept: &KeptCopies, map: &Map) -> Copies {
+        let buckets = whole_buckets(keyspace, map);
         let take = |slot: Slot| {
-            let mut state = shared.keyspace.lock_one(slot);
+            let mut state = keyspace.lock_one(slot);
             state.replica().has_copy().then(|| (slot, core::mem::take(&mut *state)))
         };
         let slots = Slot::all().filter_map(take).collect();
-        let generation = shared.kept.generation().unwrap_or_else(|| map.generation());
-        Copies { seed: shared.seed.clone(), generation, buckets, slots }
+        let generation = kept.generation().unwrap_or_else(|| map.generation());
+        Copies { seed: keyspace.seed.clone(), generation, buckets, slots }
     }
 
     /// Puts the copies into a starting node with the same seed. They are stale copies, offered to the cluster.
-    pub(crate) fn give_to(self, shared: &Shared) -> Found {
+    pub(crate) fn give_to(self, keyspace: &Keyspace, kept: &KeptCopies) -> Found {
         let mut items = 0;
         for (slot, state) in self.slots {
             items += state.table().len() as u64;
-            *shared.keyspace.lock_one(slot) = state.into_stale();
+            *keyspace.lock_one(slot) = state.into_stale();
         }
-        let _ = shared.kept.generation.set(self.generation); // Not set yet: the node has just started.
-        Found { items, offers: offers(shared, &self.buckets) }
-    }
-}
-
-/// Reads the kept items before the node joins. After an error, none of them is in memory.
-pub(crate) fn read(shared: &Shared) -> Result<Option<Found>, DiskError> {
-    let Some(directory) = &shared.kept.directory else { return Ok(None) };
-    let (items, cluster) = {
-        let directory = directory.lock();
-        (directory.read_items()?, directory.cluster())
-    };
-    let Some(items) = items.filter(|items| Some(items.head().cluster) == cluster) else {
-        return Ok(None);
-    };
-    let (generation, buckets) = (items.head().map.generation(), items.head().held.clone());
-    let mut reading = Reading { shared, outcome: Outcome::default() };
-    let read = items.read(&mut reading);
-    shared.memory.grow(reading.outcome.grown_bytes);
-    match read {
-        Ok(items) => {
-            let _ = shared.kept.generation.set(generation); // Not set yet: the items are read once.
-            Ok(Some(Found { items, offers: offers(shared, &buckets) }))
-        }
-        Err(error) => {
-            drop_all(shared);
-            Err(error)
-        }
+        let _ = kept.generation.set(self.generation); // Not set yet: the node has just started.
+        Found { items, offers: offers(keyspace, &self.buckets) }
     }
 }
 
 /// Drops all items after an incomplete read: a partial copy is worthless.
-fn drop_all(shared: &Shared) {
+fn drop_all(keyspace: &Keyspace) {
     let mut outcome = Outcome::default();
     for slot in Slot::all() {
-        if let Some(done) = shared.keyspace.lock_one(slot).drop_stale(&shared.seed) {
+        if let Some(done) = keyspace.lock_one(slot).drop_stale(&keyspace.seed) {
             outcome.applied(done);
         }
     }
-    shared.memory.grow(outcome.grown_bytes);
+    keyspace.memory.grow(outcome.grown_bytes);
 }
 
 impl Found {
@@ -155,9 +194,9 @@ impl Found {
 }
 
 /// Returns the complete copies of these buckets that are here, with their positions.
-fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
+fn offers(keyspace: &Keyspace, buckets: &[Hashmask]) -> Vec<Offer> {
     let position = |slot: Slot| {
-        let state = shared.keyspace.lock_one(slot);
+        let state = keyspace.lock_one(slot);
         let Position { reign, version } = state.position();
         (reign, version.0)
     };
@@ -169,63 +208,15 @@ fn offers(shared: &Shared, buckets: &[Hashmask]) -> Vec<Offer> {
     buckets.iter().map(offer).collect()
 }
 
-/// Restores lost buckets when the node has its map and serves no client yet. A node that is alone, and to which
-/// no other node can give its buckets back, takes the items it has kept; if it has none, it starts empty. An
-/// error is one line.
-pub(crate) fn bring_back(shared: &Shared, found: Option<&Found>) -> Result<(), String> {
-    let map = shared.map();
-    let is_alone = map.members().len() == 1;
-    if !is_alone || map.lost().next().is_none() || !shared.kept.has_directory() {
-        return Ok(());
-    }
-    let from = match found {
-        Some(Found { items, .. }) => {
-            log::info("data", &format!("restored {items} keys from the data directory"));
-            Source::OwnData
-        }
-        None => {
-            let line = "this node was not shut down cleanly: its data is lost, starting empty";
-            log::warn("data", line);
-            Source::Empty
-        }
-    };
-    match shared.control.ask_and_wait(OperatorRequest::Recreate(from), DECIDED_WITHIN) {
-        Some(Answer::Done) => Ok(()),
-        Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
-        Some(Answer::Join(_)) | None => {
-            Err("no decision on the saved items within 10 s: the map did not change".to_owned())
-        }
-    }
-}
-
-/// Resets the data directory of a node whose side has yielded: its log is obsolete, and the node joins the
-/// other side as a new one. Called when no thread of the node runs any more.
-pub(crate) fn begin_anew(shared: &Shared) {
-    let Some(directory) = &shared.kept.directory else { return };
-    if let Err(error) = directory.lock().begin_anew() {
-        log::error("data", &format!("cannot reset the data directory: {error}"));
-    }
-}
-
-/// Saves the items. Called when no thread of the node runs any more.
-pub(crate) fn save(shared: &Shared) {
-    let Some(directory) = &shared.kept.directory else { return };
-    let cluster = directory.lock().cluster();
-    let Some(cluster) = cluster else { return };
-    match try_save(shared, directory, cluster) {
-        Ok(count) => log::info("data", &format!("saved {count} keys to the data directory")),
-        Err(error) => {
-            log::error("data", &format!("cannot save the items to the data directory: {error}"));
-        }
-    }
-}
-
-fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) -> io::Result<u64> {
-    let map = shared.map();
-    let head = ItemsHead { cluster, held: whole_buckets(shared, &map), map: Map::clone(&map) };
+fn try_save(
+    (keyspace, map): (&Keyspace, &Map),
+    directory: &SharedDirectory,
+    cluster: ClusterId,
+) -> io::Result<u64> {
+    let head = ItemsHead { cluster, held: whole_buckets(keyspace, map), map: Map::clone(map) };
     let mut writer = directory.lock().write_items(&head)?;
     for slot in Slot::all() {
-        let state = shared.keyspace.lock_one(slot);
+        let state = keyspace.lock_one(slot);
         // Write empty slots, too: a bucket is complete only if all its slots are here.
         if state.replica().has_copy() {
             writer.slot(slot, state.position(), state.table())?;
@@ -235,33 +226,33 @@ fn try_save(shared: &Shared, directory: &SharedDirectory, cluster: ClusterId) ->
 }
 
 /// Returns the buckets of which this node had a complete copy at its end.
-fn whole_buckets(shared: &Shared, map: &Map) -> Vec<Hashmask> {
+fn whole_buckets(keyspace: &Keyspace, map: &Map) -> Vec<Hashmask> {
     let is_whole = |bucket: &Hashmask| {
         let mut slots = bucket.slots().filter_map(Slot::new);
-        slots.all(|slot| shared.keyspace.lock_one(slot).replica().has_copy())
+        slots.all(|slot| keyspace.lock_one(slot).replica().has_copy())
     };
     map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
 }
 
 struct Reading<'a> {
-    shared: &'a Shared,
+    keyspace: &'a Keyspace,
     outcome: Outcome,
 }
 
 impl TakeItems for Reading<'_> {
     fn slot(&mut self, slot: Slot, at: Position) {
-        let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.load_stale(at, &self.shared.seed));
+        let mut state = self.keyspace.lock_one(slot);
+        self.outcome.applied(state.load_stale(at, &self.keyspace.seed));
     }
 
     fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError> {
-        let mut state = self.shared.keyspace.lock_one(slot);
+        let mut state = self.keyspace.lock_one(slot);
         self.outcome.applied(state.load_stale_divergence(piece)?);
         Ok(())
     }
 
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>) {
-        let mut state = self.shared.keyspace.lock_one(slot);
-        self.outcome.applied(state.load_stale_item(item, &self.shared.seed));
+        let mut state = self.keyspace.lock_one(slot);
+        self.outcome.applied(state.load_stale_item(item, &self.keyspace.seed));
     }
 }

@@ -1,14 +1,18 @@
-//! All slots of the node, each behind its own small lock, and summaries of slots that can be read without the
-//! lock. Used by the I/O threads (`worker/execute.rs`) and by `janitor.rs`.
+//! All slots of the node, each behind its own small lock, summaries of slots that can be read without the
+//! lock, and the memory that the items take. Used by the I/O threads (`worker/execute.rs`) and by `janitor.rs`.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use cluster::data::SlotState;
 use cluster::replication::Role;
 use commands::KeyspaceNumbers;
 use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
-use store::{Key, UnixMillis};
+use store::{Garbage, Key, Seed, UnixMillis};
+
+use crate::memory::{MemoryGauge, MemoryProbe};
 
 /// A slot on its own cache lines, so that two threads working on two slots do not disturb each other.
 #[repr(align(64))]
@@ -40,6 +44,11 @@ pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotState>;
 pub(crate) struct Keyspace {
     cells: Box<[Cell]>,
     notes: Box<[Note]>,
+    /// The seed with which keys are hashed.
+    pub seed: Seed,
+    pub memory: MemoryGauge,
+    /// Channel to the janitor, which frees large values.
+    garbage: Sender<Garbage>,
 }
 
 /// Numbers of keys.
@@ -51,12 +60,26 @@ pub(crate) struct Population {
 
 impl Keyspace {
     /// Creates all slots, empty; the node has this role for each of them.
-    pub(crate) fn new(role: Role) -> Keyspace {
+    pub(crate) fn new(
+        role: Role,
+        seed: Seed,
+        memory: Arc<dyn MemoryProbe>,
+        garbage: Sender<Garbage>,
+    ) -> Keyspace {
         let slots = || 0..Slot::COUNT;
         Keyspace {
             cells: slots().map(|_| Cell(Mutex::new(SlotState::with_role(role)))).collect(),
             notes: slots().map(|_| Note::default()).collect(),
+            seed,
+            memory: MemoryGauge::new(memory), // Now, so that empty slots count as the node's own memory.
+            garbage,
         }
+    }
+
+    /// Frees something large on the janitor's thread.
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        // The janitor is gone only when the node stops; then the garbage is freed here.
+        let _ = self.garbage.send(garbage);
     }
 
     #[inline]

@@ -7,13 +7,16 @@ mod enter; //      Founds a cluster, joins one, or returns to one.
 mod keep; //       Keeps a node's items over a stop, or after it was declared dead.
 mod life; //       State that a process declared dead carries into its next life.
 mod shared; //     State shared by all threads of a node.
+mod counters; //   Counters of the threads' traffic.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
-mod accept; //     Listening sockets and new connections.
+mod accept; //     New connections on their way to a worker.
 mod clients; //    Client connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
 mod news; //       The node's knowledge of its cluster beyond the map.
 mod config; //     Settings that change at run time.
+mod cluster_settings; // Settings of the whole cluster, as documents of the map.
+mod question; //   A question whose answer a command waits for.
 mod pause; //      CLIENT PAUSE.
 mod peer; //       Connections to the other nodes.
 mod disk; //       The data directory.
@@ -21,10 +24,13 @@ mod watching; //   Statistics, the slow log, monitors.
 mod system; //     Facts from the operating system.
 mod prompt; //     Scheduling priority for threads that serve clients.
 mod mailbox; //    Messages from other threads to a worker.
+mod published; //  A published message, encoded once for all receivers.
 mod pubsub; //     Subscriptions and message delivery.
 mod timers; //     Callbacks at a given time.
 mod any_port; //   A listener for clients without cluster support.
+mod home; //       The node, as the any-port sees it.
 mod data; //       The data plane: replication traffic to and from other nodes.
+mod data_plane; // The node, as the control thread sees it.
 mod wait_until; // The deadline of a WAIT.
 mod janitor; //     The thread that expires keys, frees garbage and watches memory.
 mod evictor; //    Evicts keys when memory is short.

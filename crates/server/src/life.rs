@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cluster::consensus::Saved;
 use cluster::map::{ClusterId, NodeId};
-use commands::settings::{JoinAddress, Settings, SidePort};
+use settings::{JoinAddress, Settings, SidePort};
 
 use crate::disk::SharedDirectory;
 use crate::keep::Copies;

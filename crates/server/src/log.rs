@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use commands::settings::{LogFormat, LogLevel};
 use serde_json::json;
+use settings::{LogFormat, LogLevel};
 
 static HOW: OnceLock<(LogLevel, LogFormat)> = OnceLock::new();
 

@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use cluster::map::{Boot, Change, ChangeOutcome, Endpoints, LogIndex, Map, Member, NodeId, Zone};
 use cluster::replication::{Frame, Inbox};
-use commands::settings::{Settings, SidePort};
 use placement::{Hashmask, Mask, Slot};
 use resp::encode_command;
+use settings::{Settings, SidePort};
 
-use crate::data::{boottime, follow, outgoing};
+use crate::data::boottime;
+use crate::data_plane::follow;
 use crate::shared::Shared;
 use crate::{Node, NodeOptions};
 
@@ -201,7 +202,7 @@ fn connect(shared: &Shared, member: &Member) -> io::Result<Backup> {
     let (stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let connected = outgoing(shared, member.peer(), to_it, 1);
+    let connected = shared.data.outgoing(member.peer(), to_it, 1);
     connected.map_err(|_| io::Error::other("the node refused a link to a member"))?;
     Ok(Backup { stream, inbox: Inbox::default(), unread: Vec::new() })
 }

@@ -46,7 +46,9 @@ pub(crate) struct MemoryReport {
     pub retained: u64,
 }
 
-/// The memory in use, cheap to query at every write.
+/// The memory in use, cheap to query at every write. It lies on cache lines of its own, because every worker
+/// writes it.
+#[repr(align(128))]
 pub(crate) struct MemoryGauge {
     probe: Arc<dyn MemoryProbe>,
     /// Allocated bytes at the last probe.

@@ -12,8 +12,6 @@ use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
     NodeMetrics, Readiness,
 };
-use crate::merge::merged;
-use crate::news;
 use crate::peer::StartupPhase;
 use crate::shared::Shared;
 
@@ -28,27 +26,27 @@ impl HttpSource for Shared {
 
     fn metrics(&self) -> NodeMetrics {
         let settings = self.settings.load();
-        let population = self.keyspace.population();
-        let report = self.refresh_memory();
+        let population = self.data.keyspace.population();
+        let report = self.data.refresh_memory();
         NodeMetrics {
             name: settings.name.clone(),
             client_addr: self.client_addr,
             uptime: self.started.elapsed(),
             io_threads: u16::try_from(self.mailboxes.len()).unwrap_or(u16::MAX),
-            clients_connected: self.client_count() as u64,
+            clients_connected: self.counters.client_count() as u64,
             clients_max: u64::from(settings.maxclients),
-            connections_accepted: self.accepted.load(Relaxed),
-            connections_refused: self.rejected.load(Relaxed),
-            bytes_in: self.total(|counters| &counters.bytes_in),
-            bytes_out: self.total(|counters| &counters.bytes_out),
+            connections_accepted: self.counters.accepted.load(Relaxed),
+            connections_refused: self.counters.rejected.load(Relaxed),
+            bytes_in: self.counters.total(|counters| &counters.bytes_in),
+            bytes_out: self.counters.total(|counters| &counters.bytes_out),
             commands: command_classes(self),
             keys: population.keys,
             keys_with_expiry: population.expiring,
-            keys_expired: self.total(|counters| &counters.expired),
-            keys_evicted: self.total(|counters| &counters.evicted),
-            lookups_hit: self.total(|counters| &counters.hits),
-            lookups_missed: self.total(|counters| &counters.misses),
-            merged: merged(self),
+            keys_expired: self.counters.total(|counters| &counters.expired),
+            keys_evicted: self.counters.total(|counters| &counters.evicted),
+            lookups_hit: self.counters.total(|counters| &counters.hits),
+            lookups_missed: self.counters.total(|counters| &counters.misses),
+            merged: self.merging.tally(),
             memory: MemoryMetrics {
                 allocated: report.allocated,
                 resident: report.resident,
@@ -70,11 +68,11 @@ impl HttpSource for Shared {
     }
 
     fn cluster(&self) -> Status {
-        news::status(self)
+        self.status()
     }
 
     fn cluster_metrics(&self) -> ClusterMetrics {
-        let status = news::status(self);
+        let status = self.status();
         let mine = status.members.iter().find(|member| member.name == status.node);
         let holders = |count: fn(usize) -> bool| {
             status.buckets.iter().filter(|bucket| count(bucket.holders.len())).count() as u64

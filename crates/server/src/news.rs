@@ -5,20 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster::balance::LoadLevels;
-use cluster::control::{Control, Input, MapChanged, OperatorRequest, Sight, objection};
+use cluster::balance::{LoadLevels, Vitals};
+use cluster::control::{Control, Input, MapChanged, OperatorRequest, objection};
 use cluster::map::{Change, ChangeOutcome, ClusterId, Map, NodeId};
-use cluster::status::{Chronicle, MoveStatus, Status, Vote, digits, name};
+use cluster::status::{Chronicle, MoveStatus, Sight, Status, Vote, digits, name};
 use commands::cluster::MAP_CHANNEL;
 use commands::{Post, Space};
 use parking_lot::Mutex;
 
 use crate::clock;
-use crate::data::vitals;
+use crate::data::{Data, Links};
 use crate::log;
-use crate::merge::merged;
-use crate::pubsub::Outbox;
-use crate::shared::Shared;
+use crate::mailbox::Mailboxes;
+use crate::merge::Merging;
+use crate::peer::ControlHandle;
+use crate::pubsub::{Exchange, Outbox};
 
 /// Maximum number of changes in `status`.
 const CHANGES_TOLD: usize = 32;
@@ -31,7 +32,7 @@ const ASKS_EVERY: Duration = Duration::from_millis(900);
 #[derive(Default)]
 pub(crate) struct News {
     chronicle: Mutex<Chronicle>,
-    known: Mutex<Known>,
+    known: Arc<Mutex<Known>>,
     looks: Mutex<Looks>,
 }
 
@@ -70,24 +71,126 @@ fn move_name(it: &MoveStatus) -> MoveName {
 
 /// Passes on an operator's request. The control plane carries it out asynchronously; an obviously invalid
 /// request is refused here.
-pub(crate) fn ask(shared: &Shared, ask: OperatorRequest) -> Result<(), String> {
-    objection(&shared.map(), &ask).map_or(Ok(()), Err)?;
-    if matches!(ask, OperatorRequest::LeaveFor(_)) && !shared.kept.has_directory() {
+pub(crate) fn ask(
+    data: &Data,
+    control: &ControlHandle,
+    ask: OperatorRequest,
+) -> Result<(), String> {
+    objection(&data.map(), &ask).map_or(Ok(()), Err)?;
+    if matches!(ask, OperatorRequest::LeaveFor(_)) && !data.kept.has_directory() {
         let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
                     or let it leave for good";
         return Err(text.to_owned());
     }
-    shared.control.ask(ask, |_| {});
+    control.ask(ask, |_| {});
     Ok(())
 }
 
-/// Refreshes the knowledge of the control plane. Called periodically; nothing waits for it.
-pub(crate) fn refresh(shared: &Arc<Shared>) {
-    if shared.news.looks.lock().is_time_to_ask() {
-        shared.control.tell(Input::LookAround);
+impl News {
+    /// Refreshes the knowledge of the control plane. Called periodically; nothing waits for it.
+    pub(crate) fn refresh(&self, control: &ControlHandle) {
+        if self.looks.lock().is_time_to_ask() {
+            control.tell(Input::LookAround);
+        }
+        let known = Arc::clone(&self.known);
+        control.look(move |control| known.lock().update(control));
     }
-    let from = Arc::clone(shared);
-    shared.control.look(move |control| from.news.known.lock().update(control));
+
+    /// Records a map change and notifies the subscribers of the map channel.
+    pub(crate) fn map_changed(
+        &self,
+        (before, changed): (&Map, &MapChanged),
+        exchange: &Exchange,
+        (links, mailboxes): (&Links, &Mailboxes),
+    ) {
+        let map = &changed.map;
+        if let Some(entry) = &changed.entry {
+            let (changes, outcomes) = (&entry.changes, &changed.outcomes);
+            let mut chronicle = self.chronicle.lock();
+            chronicle.note(before, map, changes, outcomes, clock::now().0);
+            say(&chronicle, changes, outcomes);
+        }
+        let mut outbox = Outbox::new(mailboxes.len());
+        let epoch = map.epoch().to_string();
+        let channel = MAP_CHANNEL.as_bytes();
+        let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
+        if outbox.publish_here(exchange, None, post) > 0 {
+            outbox.post(links, mailboxes, None);
+        }
+    }
+
+    /// Returns the full status.
+    pub(crate) fn status(&self, data: &Data, merging: &Merging, vitals: Vitals) -> Status {
+        let view = data.view.load_full();
+        let status = Status::of(view.map(), view.me());
+        self.complete(view.map(), status, (data, merging, vitals))
+    }
+
+    /// Returns the status without the buckets, for a caller that has them already.
+    pub(crate) fn status_without_buckets(
+        &self,
+        data: &Data,
+        merging: &Merging,
+        vitals: Vitals,
+    ) -> Status {
+        let view = data.view.load_full();
+        let status = Status::without_buckets(view.map(), view.me());
+        self.complete(view.map(), status, (data, merging, vitals))
+    }
+
+    /// Adds the facts that are not in the map.
+    fn complete(
+        &self,
+        map: &Map,
+        mut status: Status,
+        (data, merging, vitals): (&Data, &Merging, Vitals),
+    ) -> Status {
+        self.looks.lock().last = Some(Instant::now());
+        let me = data.me;
+        let known = self.known.lock();
+        status.cluster = known.cluster.map_or_else(String::new, |id| format!("{:016x}", id.0));
+        status.leader = known.leader.map(|leader| name(map, leader));
+        if !known.voters.is_empty() {
+            let voters: BTreeSet<String> =
+                known.voters.iter().map(|voter| digits(*voter)).collect();
+            for member in &mut status.members {
+                let votes = voters.contains(&member.id);
+                member.vote = if votes { Vote::Voter } else { Vote::Learner };
+            }
+        }
+        known.levels.iter().for_each(|(node, levels)| status.add_levels(*node, levels));
+        known.sights.iter().for_each(|(node, sight)| status.add_sight(*node, sight));
+        let mut mine = Sight { vitals, moving: known.moving.clone() };
+        if let (Some(told), Some(fill)) = (&mut mine.moving, mine.vitals.fill)
+            && told.bucket == fill.bucket.to_string()
+        {
+            (told.sent_bytes, told.percent) = (fill.sent_bytes, fill.percent);
+        }
+        status.add_sight(me, &mine);
+        for (node, silent) in &known.silent {
+            if let Some(member) = status.member_mut(*node) {
+                member.silent_millis = Some(millis(*silent));
+            }
+        }
+        for (node, millis) in &known.skews {
+            if let Some(member) = status.member_mut(*node) {
+                member.clock_ahead_millis = Some(*millis);
+            }
+        }
+        status.moves.iter_mut().for_each(|it| {
+            let since = known.since.get(&move_name(it));
+            it.millis = since.map_or(0, |since| millis(since.elapsed()));
+        });
+        drop(known);
+        status.merged = merging.tally();
+        status.yields |= merging.yields().is_some();
+        status.mark_pending(map, me, &data.pending.load());
+        status.fills = (*data.sent.lock()).into();
+        let chronicle = self.chronicle.lock();
+        status.changes = chronicle.latest(CHANGES_TOLD);
+        status.gone = chronicle.gone(map, clock::now().0.saturating_sub(millis(GONE_TOLD_FOR)));
+        status
+    }
 }
 
 impl Looks {
@@ -99,24 +202,6 @@ impl Looks {
             self.asked = Some(Instant::now());
         }
         due
-    }
-}
-
-/// Records a map change and notifies the subscribers of the map channel.
-pub(crate) fn map_changed(shared: &Shared, before: &Map, changed: &MapChanged) {
-    let map = &changed.map;
-    if let Some(entry) = &changed.entry {
-        let (changes, outcomes) = (&entry.changes, &changed.outcomes);
-        let mut chronicle = shared.news.chronicle.lock();
-        chronicle.note((before, map), changes, outcomes, clock::now().0);
-        say(&chronicle, changes, outcomes);
-    }
-    let mut outbox = Outbox::new(shared.mailboxes.len());
-    let epoch = map.epoch().to_string();
-    let channel = MAP_CHANNEL.as_bytes();
-    let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
-    if outbox.publish_here(&shared.exchange, None, post) > 0 {
-        outbox.post(shared, None);
     }
 }
 
@@ -138,7 +223,8 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
             | Change::Forget(_)
             | Change::Split(_)
             | Change::Set(_)
-            | Change::Settled { .. } => log::info("map", &line),
+            | Change::Settled { .. }
+            | Change::Write { .. } => log::info("map", &line),
         }
     }
 }
@@ -162,68 +248,6 @@ impl Known {
             self.since.entry(name).or_insert_with(Instant::now);
         }
     }
-}
-
-/// Returns the full status.
-pub(crate) fn status(shared: &Shared) -> Status {
-    let view = shared.cluster.load_full();
-    let status = Status::of(view.map(), view.me());
-    completed(shared, view.map(), status)
-}
-
-/// Returns the status without the buckets, for a caller that has them already.
-pub(crate) fn status_without_buckets(shared: &Shared) -> Status {
-    let view = shared.cluster.load_full();
-    let status = Status::without_buckets(view.map(), view.me());
-    completed(shared, view.map(), status)
-}
-
-/// Adds the facts that are not in the map.
-fn completed(shared: &Shared, map: &Map, mut status: Status) -> Status {
-    shared.news.looks.lock().last = Some(Instant::now());
-    let me = shared.data.me;
-    let known = shared.news.known.lock();
-    status.cluster = known.cluster.map_or_else(String::new, |id| format!("{:016x}", id.0));
-    status.leader = known.leader.map(|leader| name(map, leader));
-    if !known.voters.is_empty() {
-        let voters: BTreeSet<String> = known.voters.iter().map(|voter| digits(*voter)).collect();
-        for member in &mut status.members {
-            let votes = voters.contains(&member.id);
-            member.vote = if votes { Vote::Voter } else { Vote::Learner };
-        }
-    }
-    known.levels.iter().for_each(|(node, levels)| status.add_levels(*node, levels));
-    known.sights.iter().for_each(|(node, sight)| status.add_sight(*node, sight));
-    let mut mine = Sight { vitals: vitals(shared), moving: known.moving.clone() };
-    if let (Some(told), Some(fill)) = (&mut mine.moving, mine.vitals.fill)
-        && told.bucket == fill.bucket.to_string()
-    {
-        (told.sent_bytes, told.percent) = (fill.sent_bytes, fill.percent);
-    }
-    status.add_sight(me, &mine);
-    for (node, silent) in &known.silent {
-        if let Some(member) = status.member_mut(*node) {
-            member.silent_millis = Some(millis(*silent));
-        }
-    }
-    for (node, millis) in &known.skews {
-        if let Some(member) = status.member_mut(*node) {
-            member.clock_ahead_millis = Some(*millis);
-        }
-    }
-    status.moves.iter_mut().for_each(|it| {
-        let since = known.since.get(&move_name(it));
-        it.millis = since.map_or(0, |since| millis(since.elapsed()));
-    });
-    drop(known);
-    status.merged = merged(shared);
-    status.yields |= shared.merging.yields().is_some();
-    status.mark_pending(map, me, &shared.data.pending.load());
-    status.fills = (*shared.data.sent.lock()).into();
-    let chronicle = shared.news.chronicle.lock();
-    status.changes = chronicle.latest(CHANGES_TOLD);
-    status.gone = chronicle.gone(map, clock::now().0.saturating_sub(millis(GONE_TOLD_FOR)));
-    status
 }
 
 fn millis(time: Duration) -> u64 {

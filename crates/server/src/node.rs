@@ -1,7 +1,7 @@
 //! A running node: its workers, its janitor, its HTTP server. The binary starts one; tests may start
 //! several in one process.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
@@ -12,25 +12,27 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use cluster::Moment;
 use cluster::consensus::{Begin, Saved};
-use cluster::control::{Gone, Input, Offer, OperatorRequest};
+use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
 use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
 use commands::Table;
 use commands::cluster::View;
-use commands::settings::{ExtraPort, JoinAddress, Settings};
-use mio::Poll;
 use mio::net::TcpListener;
+use net::Poller;
 use parking_lot::Mutex;
 use placement::Mask;
+use settings::{ExtraPort, JoinAddress, Settings};
 use store::{Garbage, Seed};
 
-use crate::accept::listen;
 use crate::any_port;
 use crate::clients::Clients;
 use crate::config::ConfigChanges;
+use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
+use crate::data_plane::{hand_over_if_wanted, report_to};
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::janitor::Janitor;
@@ -38,14 +40,14 @@ use crate::keep::{self, Copies, KeptCopies};
 use crate::keyspace::Keyspace;
 use crate::life::{self, Life, OldPorts};
 use crate::log;
-use crate::mailbox::Mail;
-use crate::memory::{MemoryGauge, MemoryProbe};
+use crate::mailbox::{Mail, Mailboxes};
+use crate::memory::MemoryProbe;
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
-use crate::peer::{self, Beginning, ControlHandle, Prepared, Running, StartupPhase};
+use crate::peer::{self, Beginning, ControlHandle, DataPlane, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
-use crate::shared::{Counters, Shared};
+use crate::shared::Shared;
 use crate::system::{default_name, raise_file_limit};
 use crate::timers;
 use crate::watching::Watching;
@@ -57,6 +59,8 @@ const IO_THREADS_MAX: usize = 8;
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// Time a process that was declared dead tries to return with its log alone, before it asks to be admitted.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
+/// Time limit for a decision that needs no other node.
+const DECIDED_WITHIN: Duration = Duration::from_secs(10);
 /// Time limit for a new member to get the map and its links to all others.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
@@ -147,7 +151,8 @@ impl Node {
         let (node, parts) = Node::prepare(options, client_addr, who, line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let copies = life.as_mut().and_then(|life| life.copies.take());
-        let carried = copies.map(|copies| copies.give_to(&node.shared));
+        let carried =
+            copies.map(|copies| copies.give_to(&node.shared.data.keyspace, &node.shared.data.kept));
         let begun = node.begin(parts).and_then(|()| {
             // 4) Read the kept data and enter the cluster.
             let found = match carried {
@@ -157,13 +162,13 @@ impl Node {
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
             let offers = found.as_ref().map(keep::Found::offers).unwrap_or_default();
             node.take_place(place, others.map(|bound| bound.listener), line, offers)?;
-            keep::bring_back(&node.shared, found.as_ref()).map_err(StartError::Refused)
+            node.bring_back(found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {
             node.shutdown();
             node.wait();
             if matches!(error, StartError::Stopped) {
-                keep::save(&node.shared);
+                node.save();
             }
             if let Some(life) = life {
                 node.give_back(life, &error);
@@ -187,41 +192,35 @@ impl Node {
         let failed = |error| StartError::Address { addr: client_addr, error };
         let count = io_threads(&settings);
         let prepared: io::Result<Vec<_>> = (0..count).map(|_| worker::prepare()).collect();
-        let (polls, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let (pollers, mailboxes): (Vec<_>, Vec<_>) = prepared.map_err(failed)?.into_iter().unzip();
+        let mailboxes = Mailboxes::new(mailboxes);
         let (garbage, garbage_in) = mpsc::channel();
         let (mover, mover_inputs) = mpsc::channel();
         let carried = life.and_then(|life| life.timers.as_ref());
         let timers = timers::prepare(identity.me.peer(), &settings, control.clone(), carried);
         let timers = timers.map_err(failed)?;
-        let seed = seed(life, client_addr);
         let table = Table::default();
+        let watching = Watching::new(count, &table);
+        let seed = seed(life, client_addr);
+        let keyspace = Keyspace::new(Role::Absent, seed, options.memory, garbage);
+        let kept = KeptCopies::on(identity.directory.clone());
+        let stored = (keyspace, kept, unentered(&identity.me));
         let shared = Arc::new(Shared {
-            keyspace: Keyspace::new(Role::Absent),
-            data: Data::new(identity.me.peer(), count, mover),
-            kept: KeptCopies::on(identity.directory.clone()),
-            watching: Watching::new(count, &table),
+            data: Data::new(identity.me.peer(), stored, mailboxes.clone(), mover),
+            watching,
             id: node_id(),
             table,
             clients: Clients::default(),
             pauses: Pauses::default(),
             config: ConfigChanges::default(),
-            seed,
-            memory: MemoryGauge::new(options.memory),
             exchange: Exchange::new(count),
-            mailboxes: mailboxes.into_iter().map(Arc::new).collect(),
-            // One for each worker and one for the janitor.
-            counters: (0..=count).map(|_| Counters::default()).collect(),
-            connections: (0..count).map(|_| AtomicUsize::new(0)).collect(),
-            accepted: AtomicU64::new(0),
-            rejected: AtomicU64::new(0),
+            mailboxes,
+            counters: AllCounters::new(count),
             next_client: AtomicU64::new(1),
-            stopping: AtomicBool::new(false),
             expires_actively: AtomicBool::new(true),
             started: Instant::now(),
-            garbage,
             client_addr,
             config_file: options.config_file,
-            cluster: ArcSwap::from_pointee(unentered(&identity.me)),
             control,
             outlook: Arc::default(),
             merging: Merging::default(),
@@ -243,19 +242,23 @@ impl Node {
             saved: Mutex::default(),
             returning: life.map(|life| Arc::clone(&life.stop)),
         };
-        Ok((node, NodeParts { polls, garbage_in, mover_inputs }))
+        Ok((node, NodeParts { pollers, garbage_in, mover_inputs }))
     }
 
     fn begin(&self, parts: NodeParts) -> Result<(), StartError> {
-        let NodeParts { polls, garbage_in, mover_inputs } = parts;
-        for (number, poll) in polls.into_iter().enumerate() {
+        let NodeParts { pollers, garbage_in, mover_inputs } = parts;
+        for (number, poller) in pollers.into_iter().enumerate() {
             let shared = Arc::clone(&self.shared);
-            self.spawn(&format!("io-{number}"), move || Worker::new(number, &shared, poll).run())?;
+            self.spawn(&format!("io-{number}"), move || {
+                Worker::new(number, &shared, poller).run();
+            })?;
         }
         let janitor = Janitor::new(Arc::clone(&self.shared), garbage_in);
         self.spawn("janitor", move || janitor.run())?;
         let shared = Arc::clone(&self.shared);
-        self.spawn("mover", move || run_mover(shared, mover_inputs))?;
+        self.spawn("mover", move || {
+            run_mover(&shared.data, &mover_inputs, || hand_over_if_wanted(&shared));
+        })?;
         self.start_any_port()
     }
 
@@ -271,12 +274,14 @@ impl Node {
         *self.place.lock() = Some((start.me.clone(), start.cluster));
         if matches!(start.begin, Begin::Resume(_)) {
             // The log's entry about this node's membership is about an earlier process.
-            self.shared.data.lease.set(Duration::ZERO);
+            self.shared.data.lease.set(Moment::START);
         }
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);
         let beginning = Beginning { start, roster, secret, directory, listener, outlook };
-        let running = peer::start_node(line, beginning, &self.shared);
+        report_to(&self.shared.data, line.line.clone());
+        let data = Arc::clone(&self.shared) as Arc<dyn DataPlane>;
+        let running = peer::start(line, beginning, data);
         let failed = |error| StartError::Address { addr: self.client_addr, error };
         let running = running.map_err(failed)?;
         self.shared.timers.link_with(running.link_maker());
@@ -323,8 +328,8 @@ impl Node {
 
     /// Reads the data this node held when it stopped. A read error is fatal only if no other node has the data.
     fn read_kept(&self, identity: &NodeIdentity) -> Result<Option<keep::Found>, String> {
-        let settings = self.shared.settings.load();
-        match identity.while_loading(&settings, || keep::read(&self.shared)) {
+        let (settings, data) = (self.shared.settings.load(), &self.shared.data);
+        match identity.while_loading(&settings, || data.kept.read(&data.keyspace)) {
             Ok(found) => Ok(found),
             Err(error) if identity.is_alone() => Err(error.to_string()),
             Err(error) => {
@@ -412,8 +417,8 @@ impl Node {
         let gone = gone?;
         match gone {
             // No other node has the data, or this node will return.
-            Gone::LeftAsTheLast | Gone::LeftFor(_) => keep::save(&self.shared),
-            Gone::Yielded(_) => keep::begin_anew(&self.shared),
+            Gone::LeftAsTheLast | Gone::LeftFor(_) => self.save(),
+            Gone::Yielded(_) => self.shared.data.kept.begin_anew(),
             // A node that was declared dead keeps everything in memory: `next_life`.
             Gone::Outcast | Gone::Left | Gone::Refused(_) => {}
         }
@@ -436,17 +441,42 @@ impl Node {
             host: me.at.host,
             settings: life::settled(settings, &ports, others),
             saved,
-            directory: self.shared.kept.directory(),
-            copies: Some(Copies::take(&self.shared)),
+            directory: self.shared.data.kept.directory(),
+            copies: Some(self.take_copies()),
             timers: self.carried.lock().take(),
             asks_first: false,
             stop: Arc::default(),
         })
     }
 
+    fn take_copies(&self) -> Copies {
+        let data = &self.shared.data;
+        Copies::take(&data.keyspace, &data.kept, &data.map())
+    }
+
+    /// Saves the items to the data directory, if there is one. Called when no thread runs any more.
+    fn save(&self) {
+        let data = &self.shared.data;
+        data.kept.save(&data.keyspace, &data.map());
+    }
+
+    /// Restores lost buckets if this node is alone. An error is one line.
+    fn bring_back(&self, found: Option<&keep::Found>) -> Result<(), String> {
+        let data = &self.shared.data;
+        let Some(from) = data.kept.source_of_lost(&data.map(), found) else { return Ok(()) };
+        let recreate = OperatorRequest::Recreate(from);
+        match self.shared.control.ask_and_wait(recreate, DECIDED_WITHIN) {
+            Some(Answer::Done) => Ok(()),
+            Some(Answer::Refused(why) | Answer::Unknown(why)) => Err(why),
+            Some(Answer::Join(_)) | None => {
+                Err("no decision on the saved items within 10 s: the map did not change".to_owned())
+            }
+        }
+    }
+
     /// Puts all state back into a life that could not begin.
     fn give_back(&self, life: &mut Life, error: &StartError) {
-        life.copies = Some(Copies::take(&self.shared));
+        life.copies = Some(self.take_copies());
         life.timers = self.carried.lock().take();
         if let Some(saved) = self.saved.lock().take() {
             (life.node, life.saved) = (self.shared.data.me, saved);
@@ -480,7 +510,7 @@ impl Node {
 
 /// Inputs of the threads, consumed when they start.
 struct NodeParts {
-    polls: Vec<Poll>,
+    pollers: Vec<Poller>,
     garbage_in: mpsc::Receiver<Garbage>,
     mover_inputs: mpsc::Receiver<MoverInput>,
 }
@@ -494,7 +524,7 @@ struct Bound {
 fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
     let addr = SocketAddr::new(settings.bind, port);
     let failed = |error| StartError::Address { addr, error };
-    let listener = listen(addr, settings.tcp_backlog).map_err(failed)?;
+    let listener = net::listen(addr, settings.tcp_backlog).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Bound { listener, address })
 }

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use commands::settings::{Settings, SidePort};
 use server::{Node, NodeOptions};
+use settings::{Settings, SidePort};
 
 fn start() -> Node {
     let settings =

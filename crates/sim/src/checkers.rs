@@ -147,7 +147,8 @@ impl MovedOnce {
             | Change::Recreate { .. }
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. } => {}
+            | Change::Settled { .. }
+            | Change::Write { .. } => {}
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::{Boot, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use placement::Mask;
 
@@ -34,7 +35,7 @@ pub struct Step {
     /// The fewest copies that any plan could have made.
     pub lower_bound: usize,
     /// Time of the event, and the time from there until everything was at rest.
-    pub began: Duration,
+    pub began: Moment,
     pub took: Duration,
 }
 
@@ -93,7 +94,7 @@ impl Growth {
             map,
             moved: Moved::default(),
             lower_bound: 0,
-            began: Duration::ZERO,
+            began: Moment::START,
             took: Duration::ZERO,
         };
         Growth { world, steps: vec![step], next_id: 2 }
@@ -150,15 +151,15 @@ impl Growth {
         lower_bound(self.world.map(), self.world.copies_planned())
     }
 
-    fn settle(&mut self, event: Event, began: Duration) -> &Step {
+    fn settle(&mut self, event: Event, began: Moment) -> &Step {
         let bound = self.lower_bound();
         self.settle_from(event, began, bound)
     }
 
-    fn settle_from(&mut self, event: Event, began: Duration, lower_bound: usize) -> &Step {
+    fn settle_from(&mut self, event: Event, began: Moment, lower_bound: usize) -> &Step {
         self.world.run_to_rest();
         let (map, moved) = (self.world.map().clone(), self.world.take_moved());
-        let took = self.world.now() - began;
+        let took = self.world.now().since(began);
         self.steps.push(Step { event, map, moved, lower_bound, began, took });
         self.steps.last().expect("pushed just now")
     }

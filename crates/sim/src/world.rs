@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::balance::{Action, Attempt, Balancer, Decision, Input, Message, Timer};
 use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
 
@@ -18,13 +19,13 @@ use crate::log::{Log, Version};
 use crate::{Rng, Weather};
 
 pub struct World {
-    now: Duration,
-    events: Queue<Event>,
+    now: Moment,
+    events: Queue<Event, Moment>,
     rng: Rng,
     weather: Weather,
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
-    links: Links<NodeId, Duration>,
+    links: Links<NodeId, Moment>,
     /// Fills under way, by attempt.
     fills: BTreeMap<Attempt, Fill>,
     proposals_in_flight: usize,
@@ -55,7 +56,7 @@ pub struct Moved {
     pub copies: usize,
     pub messages: usize,
     /// Decisions, each with the time its move began.
-    pub decisions: Vec<(Duration, Decision)>,
+    pub decisions: Vec<(Moment, Decision)>,
 }
 
 enum Event {
@@ -68,7 +69,7 @@ enum Event {
 impl World {
     pub fn new(seed: u64, weather: Weather, map: Map) -> World {
         let mut world = World {
-            now: Duration::ZERO,
+            now: Moment::START,
             events: Queue::default(),
             rng: Rng::new(seed),
             weather,
@@ -86,7 +87,7 @@ impl World {
         world
     }
 
-    pub fn now(&self) -> Duration {
+    pub fn now(&self) -> Moment {
         self.now
     }
 

@@ -2,8 +2,8 @@
 //! text. Prints the resident size that the system reports; `cargo bench -p timers --bench memory`.
 
 use timers::{
-    Action, Callback, Epoch, HttpTarget, Input, Member, Moment, Now, Peer, ReplicationFactor,
-    RequestId, Retry, Spec, TimeSpan, TimerSettings, Timers, Wish,
+    Action, Callback, Epoch, HttpTarget, Input, Member, MonotonicMillis, Now, Peer,
+    ReplicationFactor, RequestId, Retry, Spec, TimeSpan, TimerSettings, Timers, Wish,
 };
 
 const TIMERS: u64 = 1_000_000;
@@ -30,12 +30,12 @@ fn spec(number: u64) -> Spec {
 }
 
 fn main() {
-    let now = Now { moment: Moment(0), wall: 0 };
+    let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let me = Peer { id: 1, boot: 1 };
     let mut node = Timers::new(me, 1, now, TimerSettings::default());
     let mut actions: Vec<Action> = Vec::new();
     let members = vec![Member { id: me, name: "10.0.0.1:6379".into(), weight: 1 }];
-    node.handle(now, Input::Lease { until: Moment(u64::MAX) }, &mut actions);
+    node.handle(now, Input::Lease { until: MonotonicMillis(u64::MAX) }, &mut actions);
     node.handle(now, Input::Members { epoch: Epoch(1), members }, &mut actions);
     let before = resident_bytes();
     #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -1,6 +1,6 @@
 //! Measures the cost of the wheel: inserting, removing and popping, with a million entries.
 
-use timers::{Moment, Wheel};
+use timers::{MonotonicMillis, Wheel};
 
 const ENTRIES: u32 = 1_000_000;
 
@@ -9,12 +9,12 @@ fn main() {
 }
 
 /// Returns moments spread over a day, in a scattered order.
-fn moment(entry: u32) -> Moment {
-    Moment(1 + u64::from(entry.wrapping_mul(2_654_435_761)) % 86_400_000)
+fn moment(entry: u32) -> MonotonicMillis {
+    MonotonicMillis(1 + u64::from(entry.wrapping_mul(2_654_435_761)) % 86_400_000)
 }
 
 fn full() -> Wheel {
-    let mut wheel = Wheel::new(Moment(0));
+    let mut wheel = Wheel::new(MonotonicMillis(0));
     (0..ENTRIES).for_each(|entry| wheel.set(entry, moment(entry)));
     wheel
 }
@@ -37,7 +37,7 @@ fn a_million_come_due_within_a_day(bencher: divan::Bencher) {
     bencher.counter(ENTRIES).with_inputs(full).bench_values(|mut wheel| {
         let mut out = 0;
         for now in (0..=86_400_000).step_by(10) {
-            while wheel.pop(Moment(now)).is_some() {
+            while wheel.pop(MonotonicMillis(now)).is_some() {
                 out += 1;
             }
         }

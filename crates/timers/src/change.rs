@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{Moment, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::ids::{
+    MonotonicMillis, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion,
+};
 use crate::input::{AGAIN_AFTER, Action, REQUEST_WITHIN, TimerAnswer, TimerRefusal, TimerRule};
 use crate::message::{
     ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored, TimerChange,
@@ -25,12 +27,12 @@ const PARKED_MAX: usize = 10_000;
 pub(crate) struct Coordinated {
     id: TimerId,
     change: TimerChange,
-    pub(crate) asked_at: Moment,
-    again_at: Moment,
+    pub(crate) asked_at: MonotonicMillis,
+    again_at: MonotonicMillis,
 }
 
 impl Coordinated {
-    fn is_over(&self, now: Moment) -> bool {
+    fn is_over(&self, now: MonotonicMillis) -> bool {
         self.asked_at + REQUEST_WITHIN <= now
     }
 }
@@ -42,8 +44,8 @@ pub(crate) struct Numbered {
     sequence: Sequence,
     /// Nodes that have not acknowledged it.
     missing: BTreeSet<Peer>,
-    deadline: Moment,
-    again_at: Moment,
+    deadline: MonotonicMillis,
+    again_at: MonotonicMillis,
 }
 
 // The coordinator: any node.

@@ -12,7 +12,7 @@ use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
 use crate::finished::Finished;
 use crate::follow::Follower;
-use crate::ids::{Epoch, Moment, Now, Peer, TimeSpan, TimerId, TimerVersion};
+use crate::ids::{Epoch, MonotonicMillis, Now, Peer, TimeSpan, TimerId, TimerVersion};
 use crate::input::{AGAIN_AFTER, Action, CallId, Input, TimerRule, TimerSettings, Wish};
 use crate::lease::Lease;
 use crate::look::Looking;
@@ -31,7 +31,7 @@ pub struct Timers {
     pub(crate) now: Now,
     pub(crate) lease: Lease,
     /// The last moment at which this node was certainly in the map, before its present stay in it.
-    pub(crate) departed: Moment,
+    pub(crate) departed: MonotonicMillis,
     /// The last epoch that both sides of a split followed, if this node comes from the other side. A timer that
     /// was changed there under a later epoch cannot have been ended by anybody here.
     pub(crate) parted_at: Option<Epoch>,
@@ -55,9 +55,9 @@ pub struct Timers {
     /// Timers whose pop is in progress.
     pub(crate) pops: BTreeMap<TimerId, Pop>,
     /// Timers that this node has popped recently.
-    pub(crate) told_lately: VecDeque<(TimerId, Moment)>,
+    pub(crate) told_lately: VecDeque<(TimerId, MonotonicMillis)>,
     /// Timers that other nodes are calling for now: their progress, and until when they are left to those nodes.
-    pub(crate) left_to_others: BTreeMap<TimerId, (TimerState, Moment)>,
+    pub(crate) left_to_others: BTreeMap<TimerId, (TimerState, MonotonicMillis)>,
     pub(crate) calls: Calls,
     pub(crate) in_flight: BTreeMap<CallId, InFlight>,
     pub(crate) next_call: u64,
@@ -68,7 +68,7 @@ pub struct Timers {
     /// The generator of new timers' ids: a seed, and the number of ids drawn.
     pub(crate) ids: (u64, u64),
     /// The time of the next retry to nodes that have not answered.
-    pub(crate) again_at: Moment,
+    pub(crate) again_at: MonotonicMillis,
     pub(crate) out: Vec<Action>,
 }
 
@@ -102,7 +102,7 @@ impl Timers {
             dead: DeadLetters::default(),
             stats: Stats::default(),
             ids: (seed, 0),
-            again_at: Moment(0),
+            again_at: MonotonicMillis(0),
             out: Vec::new(),
         }
     }
@@ -127,7 +127,7 @@ impl Timers {
     }
 
     /// Returns when `Tick` should be sent if no other input arrives.
-    pub fn next_wake(&self) -> Option<Moment> {
+    pub fn next_wake(&self) -> Option<MonotonicMillis> {
         let again = self.awaits_anybody().then_some(self.again_at);
         let at_once = self.resync.can_go_on().then_some(self.now.moment);
         [self.table.next_moment(), again, at_once].into_iter().flatten().min()
@@ -209,7 +209,7 @@ impl Timers {
         }
     }
 
-    fn on_lease(&mut self, until: Moment) {
+    fn on_lease(&mut self, until: MonotonicMillis) {
         self.lease.set(until, self.now.moment);
         self.finish_numbered();
     }
@@ -245,7 +245,7 @@ impl Timers {
             || self.followers.values().any(|follower| !follower.is_done(self.members.epoch()))
     }
 
-    pub(crate) fn moment(&self) -> Moment {
+    pub(crate) fn moment(&self) -> MonotonicMillis {
         self.now.moment
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{Moment, Peer, TimerId};
+use crate::ids::{MonotonicMillis, Peer, TimerId};
 use crate::input::ANSWER_WITHIN;
 use crate::message::{Answered, Ask, Known, Message};
 use crate::pop::{Phase, Pop};
@@ -72,7 +72,12 @@ impl Timers {
 
     /// Records that another node calls for a timer. If we do not have it yet, or with less progress, and
     /// receive it now, we must not call as well.
-    pub(crate) fn leave_to_others(&mut self, id: TimerId, progress: TimerState, until: Moment) {
+    pub(crate) fn leave_to_others(
+        &mut self,
+        id: TimerId,
+        progress: TimerState,
+        until: MonotonicMillis,
+    ) {
         let now = self.moment();
         if self.left_to_others.len() >= LEFT_TO_OTHERS_MAX {
             self.left_to_others.retain(|_, (_, until)| *until > now);
@@ -160,7 +165,7 @@ impl Timers {
         }
     }
 
-    fn defer(&mut self, id: TimerId, until: Moment) {
+    fn defer(&mut self, id: TimerId, until: MonotonicMillis) {
         self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::HeldBack;
         self.table.postpone(id, until);
     }

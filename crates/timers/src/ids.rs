@@ -17,9 +17,9 @@ pub struct Peer {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
-/// A point of a node's own monotonic time, in milliseconds. Moments of two nodes are not comparable.
+/// A point of a node's own monotonic time, in milliseconds. Points of two nodes are not comparable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Moment(pub u64);
+pub struct MonotonicMillis(pub u64);
 
 /// A length of time in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct TimeSpan(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
     /// Monotonic time, by which everything is timed.
-    pub moment: Moment,
+    pub moment: MonotonicMillis,
     /// The machine's wall clock in milliseconds. It may jump; it numbers changes, and bridges a stop of the
     /// whole cluster.
     pub wall: u64,
@@ -72,18 +72,18 @@ impl TimeSpan {
     }
 }
 
-impl Moment {
+impl MonotonicMillis {
     /// Returns the time until `later`; zero if that has passed.
-    pub fn until(self, later: Moment) -> TimeSpan {
+    pub fn until(self, later: MonotonicMillis) -> TimeSpan {
         TimeSpan(later.0.saturating_sub(self.0))
     }
 }
 
-impl Add<TimeSpan> for Moment {
-    type Output = Moment;
+impl Add<TimeSpan> for MonotonicMillis {
+    type Output = MonotonicMillis;
 
-    fn add(self, span: TimeSpan) -> Moment {
-        Moment(self.0.saturating_add(span.0))
+    fn add(self, span: TimeSpan) -> MonotonicMillis {
+        MonotonicMillis(self.0.saturating_add(span.0))
     }
 }
 
@@ -95,10 +95,10 @@ impl Add for TimeSpan {
     }
 }
 
-impl Sub for Moment {
+impl Sub for MonotonicMillis {
     type Output = TimeSpan;
 
-    fn sub(self, earlier: Moment) -> TimeSpan {
+    fn sub(self, earlier: MonotonicMillis) -> TimeSpan {
         earlier.until(self)
     }
 }

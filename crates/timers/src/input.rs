@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::calls::CallLimits;
 use crate::dead::DeadLetter;
-use crate::ids::{Epoch, Moment, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId};
+use crate::ids::{Epoch, MonotonicMillis, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId};
 use crate::members::Member;
 use crate::message::{Message, RequestId, Sight};
 use crate::record::Record;
@@ -19,7 +19,7 @@ pub enum Input {
     },
     /// The node may serve until this moment.
     Lease {
-        until: Moment,
+        until: MonotonicMillis,
     },
     Request {
         request: RequestId,

@@ -1,37 +1,37 @@
 //! A node's lease: until when it may serve, as last reported, and the last moment at which it held one.
 
-use crate::ids::Moment;
+use crate::ids::MonotonicMillis;
 
 /// The lease of this node; there is none before the first report.
 #[derive(Default)]
 pub(crate) struct Lease {
-    until: Moment,
-    reported_at: Moment,
+    until: MonotonicMillis,
+    reported_at: MonotonicMillis,
     /// The latest end of earlier leases; `None` if there were none.
-    before: Option<Moment>,
+    before: Option<MonotonicMillis>,
 }
 
 impl Lease {
     /// Sets the lease. The last report counts, even if it is shorter: a node alone may serve forever until
     /// another joins it, and one that yields to another side may not serve at all.
-    pub(crate) fn set(&mut self, until: Moment, now: Moment) {
+    pub(crate) fn set(&mut self, until: MonotonicMillis, now: MonotonicMillis) {
         self.before = self.last_held(now);
         self.until = until;
         self.reported_at = now;
     }
 
-    pub(crate) fn is_valid(&self, now: Moment) -> bool {
+    pub(crate) fn is_valid(&self, now: MonotonicMillis) -> bool {
         now < self.until
     }
 
     /// Returns the last moment at which this node was certainly in the map; `None` if never.
-    pub(crate) fn last_held(&self, now: Moment) -> Option<Moment> {
-        let present = (self.until > Moment(0)).then(|| self.until.min(now));
+    pub(crate) fn last_held(&self, now: MonotonicMillis) -> Option<MonotonicMillis> {
+        let present = (self.until > MonotonicMillis(0)).then(|| self.until.min(now));
         self.before.max(present)
     }
 
     /// Returns the moment of the last report.
-    pub(crate) fn reported_at(&self) -> Moment {
+    pub(crate) fn reported_at(&self) -> MonotonicMillis {
         self.reported_at
     }
 }
@@ -43,22 +43,22 @@ mod tests {
     #[test]
     fn a_node_that_is_no_longer_alone_has_a_lease_that_ends() {
         let mut lease = Lease::default();
-        assert!(!lease.is_valid(Moment(5)));
-        assert_eq!(lease.last_held(Moment(5)), None);
-        lease.set(Moment(u64::MAX), Moment(10));
-        assert_eq!(lease.last_held(Moment(50)), Some(Moment(50)));
-        lease.set(Moment(1100), Moment(100));
-        assert!(lease.is_valid(Moment(1099)));
-        assert!(!lease.is_valid(Moment(1100)));
-        assert_eq!(lease.last_held(Moment(5000)), Some(Moment(1100)));
+        assert!(!lease.is_valid(MonotonicMillis(5)));
+        assert_eq!(lease.last_held(MonotonicMillis(5)), None);
+        lease.set(MonotonicMillis(u64::MAX), MonotonicMillis(10));
+        assert_eq!(lease.last_held(MonotonicMillis(50)), Some(MonotonicMillis(50)));
+        lease.set(MonotonicMillis(1100), MonotonicMillis(100));
+        assert!(lease.is_valid(MonotonicMillis(1099)));
+        assert!(!lease.is_valid(MonotonicMillis(1100)));
+        assert_eq!(lease.last_held(MonotonicMillis(5000)), Some(MonotonicMillis(1100)));
     }
 
     #[test]
     fn who_yields_may_not_serve_and_knows_until_when_it_did() {
         let mut lease = Lease::default();
-        lease.set(Moment(1100), Moment(100));
-        lease.set(Moment(0), Moment(300));
-        assert!(!lease.is_valid(Moment(300)));
-        assert_eq!(lease.last_held(Moment(5000)), Some(Moment(300)));
+        lease.set(MonotonicMillis(1100), MonotonicMillis(100));
+        lease.set(MonotonicMillis(0), MonotonicMillis(300));
+        assert!(!lease.is_valid(MonotonicMillis(300)));
+        assert_eq!(lease.last_held(MonotonicMillis(5000)), Some(MonotonicMillis(300)));
     }
 }

@@ -35,7 +35,8 @@ pub use calls::CallLimits;
 pub use core::Timers;
 pub use dead::{DEAD_LETTERS_MAX, DeadLetter};
 pub use ids::{
-    Epoch, Moment, NotAnId, Now, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion,
+    Epoch, MonotonicMillis, NotAnId, Now, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId,
+    TimerVersion,
 };
 pub use input::{
     Action, Call, CallId, Input, Page, Seen, TimerAnswer, TimerRefusal, TimerRule, TimerSettings,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::core::Timers;
 use crate::dead::DeadLetter;
-use crate::ids::{Moment, Peer, TimerId};
+use crate::ids::{MonotonicMillis, Peer, TimerId};
 use crate::input::{LOOK_WITHIN, PAGE_MAX, Page, Seen, TimerAnswer, TimerRefusal};
 use crate::message::{Look, LookPart, LookReply, Message, RequestId, Rest, Sight};
 use crate::record::{Life, Record};
@@ -20,12 +20,12 @@ pub(crate) struct Looking {
     at: Sight,
     waiting: BTreeSet<Peer>,
     found: Found,
-    asked_at: Moment,
+    asked_at: MonotonicMillis,
 }
 
 impl Looking {
     /// Returns since when a client waits for one timer. `None` for lists and statistics, which tools query, too.
-    pub(crate) fn for_one_since(&self) -> Option<Moment> {
+    pub(crate) fn for_one_since(&self) -> Option<MonotonicMillis> {
         matches!(self.at, Sight::Timer(_)).then_some(self.asked_at)
     }
 }

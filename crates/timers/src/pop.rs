@@ -8,7 +8,7 @@
 use crate::core::Timers;
 use crate::dead::DeadLetter;
 use crate::doubt::Asking;
-use crate::ids::{Moment, Peer, TimeSpan, TimerId};
+use crate::ids::{MonotonicMillis, Peer, TimeSpan, TimerId};
 use crate::input::{Action, Call, CallId, LATE, TimerRule};
 use crate::message::{Calling, Failed, Fill, Message, Popped, Want};
 use crate::record::{Life, Record, TimerState};
@@ -29,7 +29,7 @@ pub(crate) struct Pop {
     pub(crate) progress: TimerState,
     pub(crate) phase: Phase,
     /// The time at which the last call began. That call covers everything that was due by then.
-    started: Moment,
+    started: MonotonicMillis,
     /// Number of retries since every replica's callback failed. `None` before that.
     retries: Option<u32>,
     /// The error of the last attempt.
@@ -58,7 +58,7 @@ pub(crate) struct InFlight {
 
 impl Pop {
     pub(crate) fn new(progress: TimerState, phase: Phase) -> Pop {
-        Pop { progress, phase, started: Moment(0), retries: None, why: String::new() }
+        Pop { progress, phase, started: MonotonicMillis(0), retries: None, why: String::new() }
     }
 
     pub(crate) fn is_calling(&self) -> bool {
@@ -75,7 +75,7 @@ impl Timers {
         }
     }
 
-    fn come_due(&mut self, id: TimerId, at: Moment) {
+    fn come_due(&mut self, id: TimerId, at: MonotonicMillis) {
         if !self.table.get(id).is_some_and(|entry| entry.is_pending()) {
             return self.forget(id);
         }
@@ -92,7 +92,7 @@ impl Timers {
         }
     }
 
-    fn turn_has_come(&mut self, id: TimerId, at: Moment) {
+    fn turn_has_come(&mut self, id: TimerId, at: MonotonicMillis) {
         if !self.members.contains(self.me) {
             // Other nodes keep it now; this node hears from them, or asks, when it is back in the map.
             return self.table.postpone(id, self.moment() + LATE);
@@ -395,7 +395,7 @@ impl Timers {
     pub(crate) fn is_called(&self, id: TimerId) -> bool {
         let Some(entry) = self.table.get(id) else { return false };
         let by_us = |pop: &Pop| pop.is_calling() || pop.retries.is_some();
-        let by_others = |(progress, until): &(TimerState, Moment)| {
+        let by_others = |(progress, until): &(TimerState, MonotonicMillis)| {
             *progress == entry.progress() && *until > self.now.moment
         };
         self.pops.get(&id).is_some_and(by_us) || self.left_to_others.get(&id).is_some_and(by_others)

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core::Timers;
-use crate::ids::{Moment, Peer, TimerId};
+use crate::ids::{MonotonicMillis, Peer, TimerId};
 use crate::input::{AGAIN_AFTER, TimerRule};
 use crate::members::Members;
 use crate::message::{Fill, Filled, Message, Offer, Stage, Wanted};
@@ -74,7 +74,7 @@ struct Round {
 struct ResyncPage {
     to: Peer,
     ids: Vec<TimerId>,
-    again_at: Moment,
+    again_at: MonotonicMillis,
     /// True if not all wanted timers could be sent at once.
     is_partial: bool,
 }

@@ -17,7 +17,7 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::core::Timers;
-use crate::ids::{Epoch, Moment, TimeSpan};
+use crate::ids::{Epoch, MonotonicMillis, TimeSpan};
 use crate::record::{Life, Record};
 use crate::resync::Basis;
 use crate::table::Clock;
@@ -60,7 +60,7 @@ impl fmt::Display for SnapshotError {
 pub struct Parted {
     /// The last epoch that both sides followed.
     pub epoch: Epoch,
-    pub at: Moment,
+    pub at: MonotonicMillis,
 }
 
 impl std::error::Error for SnapshotError {}
@@ -119,7 +119,7 @@ impl Timers {
         let number = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
         let pending = self.load(snapshot)?;
         let away = TimeSpan(self.now.wall.saturating_sub(number(since)));
-        self.departed = Moment(self.now.moment.0.saturating_sub(away.0));
+        self.departed = MonotonicMillis(self.now.moment.0.saturating_sub(away.0));
         self.parted_at = Some(Epoch(number(epoch))).filter(|epoch| *epoch > Epoch::default());
         self.doubt_all();
         Ok(pending)

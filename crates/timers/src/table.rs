@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::ids::{Moment, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::ids::{MonotonicMillis, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
 use crate::record::{Life, Record, TimerState};
 use crate::spec::Spec;
 use crate::stats::Stats;
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
     number: u64,
     pub(crate) version: TimerVersion,
     /// The time of the next pop at the primary; for a tombstone, the time at which it is forgotten.
-    pub(crate) due: Moment,
+    pub(crate) due: MonotonicMillis,
     pub(crate) interval: TimeSpan,
     /// The packed description. Empty for a tombstone.
     body: Box<[u8]>,
@@ -71,7 +71,7 @@ impl Entry {
     }
 
     /// Returns the moment of this node's turn, if no other node has popped it before.
-    pub(crate) fn turn(&self) -> Moment {
+    pub(crate) fn turn(&self) -> MonotonicMillis {
         match self.place {
             ReplicaRank::Replica(place) | ReplicaRank::Former(place) => {
                 self.due + STAGGER.times(u64::from(place))
@@ -93,7 +93,7 @@ impl Entry {
         self.body.first().is_some_and(|tags| *tags > 0)
     }
 
-    pub(crate) fn record(&self, now: Moment) -> Record {
+    pub(crate) fn record(&self, now: MonotonicMillis) -> Record {
         let left = now.until(self.due);
         let life = if self.is_pending() {
             let quiet_for = TimeSpan::ZERO;
@@ -105,7 +105,7 @@ impl Entry {
     }
 
     /// Advances to the first pop after `called`: pops that were due by then are not made up for.
-    pub(crate) fn advance(&mut self, called: Moment) {
+    pub(crate) fn advance(&mut self, called: MonotonicMillis) {
         let missed = (called - self.due).0.checked_div(self.interval.0).unwrap_or(0);
         self.sequence = self.sequence.next();
         self.left = self.left.saturating_sub(1 + u32::try_from(missed).unwrap_or(u32::MAX));
@@ -135,7 +135,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(now: Moment) -> Table {
+    pub(crate) fn new(now: MonotonicMillis) -> Table {
         Table {
             blocks: Vec::new(),
             free: Vec::new(),
@@ -231,14 +231,14 @@ impl Table {
     }
 
     /// Schedules an entry at another moment than its turn.
-    pub(crate) fn postpone(&mut self, id: TimerId, to: Moment) {
+    pub(crate) fn postpone(&mut self, id: TimerId, to: MonotonicMillis) {
         if let Some(place) = self.index.get(&id.into()) {
             self.wheel.set(*place, to);
         }
     }
 
     /// Returns the moment for which an entry is scheduled, if it is.
-    pub(crate) fn moment_of(&self, id: TimerId) -> Option<Moment> {
+    pub(crate) fn moment_of(&self, id: TimerId) -> Option<MonotonicMillis> {
         self.wheel.moment_of(*self.index.get(&id.into())?)
     }
 
@@ -250,12 +250,12 @@ impl Table {
     }
 
     /// Returns the next entry that has come due, and the moment at which it was due.
-    pub(crate) fn pop(&mut self, now: Moment) -> Option<(TimerId, Moment)> {
+    pub(crate) fn pop(&mut self, now: MonotonicMillis) -> Option<(TimerId, MonotonicMillis)> {
         let (place, at) = self.wheel.pop(now)?;
         Some((self.entry(place).id(), at))
     }
 
-    pub(crate) fn next_moment(&self) -> Option<Moment> {
+    pub(crate) fn next_moment(&self) -> Option<MonotonicMillis> {
         self.wheel.next_moment()
     }
 
@@ -332,7 +332,7 @@ impl Table {
 
 /// The context of a change of the table: the time, and the statistics to update.
 pub(crate) struct Clock<'a> {
-    pub(crate) now: Moment,
+    pub(crate) now: MonotonicMillis,
     pub(crate) stats: &'a mut Stats,
 }
 

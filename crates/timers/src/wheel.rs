@@ -8,7 +8,7 @@
 //! The caller passes the time; the wheel reads no clock. An entry never comes out before its moment; after a
 //! jump of any length each comes out once, in the order of their moments.
 
-use crate::ids::Moment;
+use crate::ids::MonotonicMillis;
 
 const LEVELS: usize = 7;
 const SLOT_BITS: u32 = 6;
@@ -24,18 +24,19 @@ const BLOCK: usize = 1024;
 /// The links of an entry. 24 bytes.
 #[derive(Clone, Copy)]
 struct WheelLink {
-    at: Moment,
+    at: MonotonicMillis,
     next: u32,
     prev: u32,
     /// The list it is in: a slot's, `DUE`, or `UNLINKED`.
     list: u16,
 }
 
-const FREE: WheelLink = WheelLink { at: Moment(0), next: NONE, prev: NONE, list: UNLINKED };
+const FREE: WheelLink =
+    WheelLink { at: MonotonicMillis(0), next: NONE, prev: NONE, list: UNLINKED };
 
 pub struct Wheel {
     /// All moments up to and including this one have been processed.
-    now: Moment,
+    now: MonotonicMillis,
     links: Vec<Box<[WheelLink; BLOCK]>>,
     /// The first entry of every slot, level by level, and of `DUE`.
     heads: Box<[u32; LEVELS * SLOTS + 1]>,
@@ -45,7 +46,7 @@ pub struct Wheel {
 }
 
 impl Wheel {
-    pub fn new(now: Moment) -> Wheel {
+    pub fn new(now: MonotonicMillis) -> Wheel {
         let heads = Box::new([NONE; LEVELS * SLOTS + 1]);
         Wheel { now, links: Vec::new(), heads, occupied: [0; LEVELS], len: 0 }
     }
@@ -59,13 +60,13 @@ impl Wheel {
     }
 
     /// Returns the moment of an entry, if it is in the wheel.
-    pub fn moment_of(&self, entry: u32) -> Option<Moment> {
+    pub fn moment_of(&self, entry: u32) -> Option<MonotonicMillis> {
         let link = self.links.get(entry as usize / BLOCK)?[entry as usize % BLOCK];
         (link.list != UNLINKED).then_some(link.at)
     }
 
     /// Inserts an entry, or moves it to another moment.
-    pub fn set(&mut self, entry: u32, at: Moment) {
+    pub fn set(&mut self, entry: u32, at: MonotonicMillis) {
         self.remove(entry);
         while self.links.len() <= entry as usize / BLOCK {
             self.links.push(Box::new([FREE; BLOCK]));
@@ -84,7 +85,7 @@ impl Wheel {
 
     /// Returns the earliest moment at which `pop` may have something to do: never later than the first entry is
     /// due, but sometimes earlier, when a slot has to be spread over a lower level.
-    pub fn next_moment(&self) -> Option<Moment> {
+    pub fn next_moment(&self) -> Option<MonotonicMillis> {
         if self.heads[DUE as usize] != NONE {
             return Some(self.now);
         }
@@ -92,7 +93,7 @@ impl Wheel {
     }
 
     /// Advances to `now` and returns the next entry due by then, with its moment; `None` if there is none left.
-    pub fn pop(&mut self, now: Moment) -> Option<(u32, Moment)> {
+    pub fn pop(&mut self, now: MonotonicMillis) -> Option<(u32, MonotonicMillis)> {
         loop {
             let due = self.heads[DUE as usize];
             if due != NONE {
@@ -141,11 +142,11 @@ impl Wheel {
         let ahead = bits.rotate_right(here as u32).trailing_zeros();
         let index = (here as usize + ahead as usize) % SLOTS;
         let turn = (self.now.0 >> turn_bits) + u64::from((index as u64) < here);
-        let starts = Moment((turn << turn_bits).saturating_add((index as u64) << shift));
+        let starts = MonotonicMillis((turn << turn_bits).saturating_add((index as u64) << shift));
         Some(WheelSlot { level, index, starts })
     }
 
-    fn list_for(&self, at: Moment) -> u16 {
+    fn list_for(&self, at: MonotonicMillis) -> u16 {
         if at <= self.now {
             return DUE;
         }
@@ -159,7 +160,7 @@ impl Wheel {
         (level * SLOTS + index) as u16
     }
 
-    fn link(&mut self, entry: u32, at: Moment) {
+    fn link(&mut self, entry: u32, at: MonotonicMillis) {
         let list = self.list_for(at);
         let first = std::mem::replace(&mut self.heads[list as usize], entry);
         *self.at(entry) = WheelLink { at, next: first, prev: NONE, list };
@@ -196,7 +197,7 @@ impl Wheel {
 struct WheelSlot {
     level: usize,
     index: usize,
-    starts: Moment,
+    starts: MonotonicMillis,
 }
 
 impl WheelSlot {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::Moment;
 use crate::map::NodeId;
 
 /// Length of the first wait. It doubles with each one that follows soon.
@@ -17,12 +18,12 @@ pub(super) struct Backoff(BTreeMap<NodeId, Wait>);
 
 struct Wait {
     length: Duration,
-    until: Duration,
+    until: Moment,
 }
 
 impl Backoff {
     /// Records that the node is stuck. Does nothing while the node is waiting already.
-    pub(super) fn note(&mut self, now: Duration, node: NodeId) {
+    pub(super) fn note(&mut self, now: Moment, node: NodeId) {
         self.0.retain(|_, wait| now < wait.until + MEMORY);
         let known = self.0.get(&node);
         if known.is_some_and(|wait| now < wait.until) {
@@ -32,7 +33,7 @@ impl Backoff {
         self.0.insert(node, Wait { length, until: now + length });
     }
 
-    pub(super) fn is_waiting(&self, now: Duration, node: NodeId) -> bool {
+    pub(super) fn is_waiting(&self, now: Moment, node: NodeId) -> bool {
         self.0.get(&node).is_some_and(|wait| now < wait.until)
     }
 }
@@ -46,7 +47,7 @@ mod tests {
 
     #[test]
     fn who_is_stuck_again_and_again_waits_longer_up_to_some_seconds() {
-        let (mut backoff, mut now) = (Backoff::default(), Duration::from_secs(5));
+        let (mut backoff, mut now) = (Backoff::default(), Moment::START + Duration::from_secs(5));
         let mut waits = Vec::new();
         for _ in 0..7 {
             backoff.note(now, NODE);
@@ -55,7 +56,7 @@ mod tests {
                 backoff.note(now, NODE); // Repeated reports while the node waits.
                 now += TICK;
             }
-            waits.push((now - begun).as_millis());
+            waits.push(now.since(begun).as_millis());
             now += Duration::from_secs(1);
         }
         assert_eq!(waits, [500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
@@ -65,10 +66,10 @@ mod tests {
     #[test]
     fn who_was_well_for_long_begins_anew() {
         let mut backoff = Backoff::default();
-        backoff.note(Duration::ZERO, NODE);
-        backoff.note(SHORTEST, NODE);
-        assert!(backoff.is_waiting(2 * SHORTEST, NODE));
-        let later = 3 * SHORTEST + MEMORY;
+        backoff.note(Moment::START, NODE);
+        backoff.note(Moment::START + SHORTEST, NODE);
+        assert!(backoff.is_waiting(Moment::START + 2 * SHORTEST, NODE));
+        let later = Moment::START + 3 * SHORTEST + MEMORY;
         backoff.note(later, NODE);
         assert!(!backoff.is_waiting(later + SHORTEST, NODE));
         backoff.note(later + LONGEST + MEMORY, NodeId(3));

@@ -16,6 +16,7 @@ use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
 use super::message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
 use super::pace::Pace;
+use crate::Moment;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
 use placement::SplitMix64;
 
@@ -34,10 +35,10 @@ pub struct Balancer {
     /// True if the map has shown this node as leaving.
     was_marked: bool,
     /// The number of the event that counts, and its due time.
-    event: (u64, Duration),
+    event: (u64, Moment),
     attempts: u64,
     rounds: u64,
-    last_pings: Option<Duration>,
+    last_pings: Option<Moment>,
     turn: Turn,
     seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
@@ -85,7 +86,7 @@ impl Balancer {
             heard: BTreeMap::new(),
             intent: Intent::Stay,
             was_marked: false,
-            event: (0, Duration::ZERO),
+            event: (0, Moment::START),
             attempts: 0,
             rounds: 0,
             last_pings: None,
@@ -110,14 +111,14 @@ impl Balancer {
     }
 
     /// Handles one input. The actions are appended to `out`.
-    pub fn handle(&mut self, now: Duration, view: View, input: Input, out: &mut Vec<Action>) {
+    pub fn handle(&mut self, now: Moment, view: View, input: Input, out: &mut Vec<Action>) {
         if self.seen.0 != view.plan.basis() {
             self.seen = (view.plan.basis(), PlanCursor::default());
             self.turn = Turn::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
-            Input::Message { from, message } => self.on_message(now, view, (from, message), out),
+            Input::Message { from, message } => self.on_message(now, view, from, message, out),
             Input::Timer(Timer::Event { number }) => {
                 if number == self.event.0 {
                     self.on_event(now, view, out);
@@ -135,9 +136,10 @@ impl Balancer {
 
     fn on_message(
         &mut self,
-        now: Duration,
+        now: Moment,
         view: View,
-        (from, message): (NodeId, Message),
+        from: NodeId,
+        message: Message,
         out: &mut Vec<Action>,
     ) {
         match message {
@@ -147,7 +149,7 @@ impl Balancer {
                 send(out, from, Message::Levels { round, levels: self.levels(view) });
             }
             Message::Levels { round, levels } => {
-                self.on_levels(now, view, (from, round, levels), out);
+                self.on_levels(now, view, from, round, levels, out);
             }
             Message::Offer { attempt, bucket, basis, what } => {
                 let part = MoveRole::Taking { what };
@@ -168,11 +170,9 @@ impl Balancer {
                 }
             }
             Message::Accept { attempt, levels } => {
-                self.on_accept(now, view, (from, attempt, levels), out);
+                self.on_accept(now, view, from, attempt, levels, out);
             }
-            Message::Refuse { attempt, because } => {
-                self.on_refuse(now, (from, attempt, because), out);
-            }
+            Message::Refuse { attempt, because: _ } => self.on_refuse(now, from, attempt, out),
             Message::Forget { attempt } => {
                 if self.is_engaged_in(attempt) {
                     out.push(Action::CancelFill { attempt });
@@ -184,7 +184,7 @@ impl Balancer {
 
     // ---- The event: look for a move, ask for load levels, decide.
 
-    fn on_event(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn on_event(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
         {
             return; // One move at a time: the end of this one schedules the next event.
@@ -226,9 +226,11 @@ impl Balancer {
 
     fn on_levels(
         &mut self,
-        now: Duration,
+        now: Moment,
         view: View,
-        (from, round, levels): (NodeId, u64, LoadLevels),
+        from: NodeId,
+        round: u64,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         let Some(asking) = self.asking.as_mut().filter(|asking| asking.round == round) else {
@@ -244,13 +246,13 @@ impl Balancer {
         }
     }
 
-    fn on_levels_due(&mut self, now: Duration, view: View, round: u64, out: &mut Vec<Action>) {
+    fn on_levels_due(&mut self, now: Moment, view: View, round: u64, out: &mut Vec<Action>) {
         if self.asking.as_ref().is_some_and(|asking| asking.round == round) {
             self.decide_with_answers(now, view, out);
         }
     }
 
-    fn decide_with_answers(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn decide_with_answers(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         let asking = self.asking.take().expect("answers belong to a question");
         if self.engagement.is_some() {
             return; // Meanwhile another node has offered something to this one; that comes first.
@@ -272,7 +274,7 @@ impl Balancer {
     }
 
     /// R26: a node with nothing to give only makes sure that the others are reachable.
-    fn ping_all(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn ping_all(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
             return;
         }
@@ -284,7 +286,7 @@ impl Balancer {
 
     // ---- The giver: offer, fetch, propose.
 
-    fn begin(&mut self, now: Duration, view: View, decision: Decision, out: &mut Vec<Action>) {
+    fn begin(&mut self, now: Moment, view: View, decision: Decision, out: &mut Vec<Action>) {
         let Step { kind, bucket, taker, .. } = decision.step;
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
@@ -308,9 +310,11 @@ impl Balancer {
 
     fn on_accept(
         &mut self,
-        now: Duration,
+        now: Moment,
         view: View,
-        (from, attempt, levels): (NodeId, Attempt, LoadLevels),
+        from: NodeId,
+        attempt: Attempt,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         if !self.is_engaged_in(attempt) {
@@ -319,7 +323,7 @@ impl Balancer {
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
         match engagement.part.clone() {
             MoveRole::Offering { decision } => {
-                self.on_accept_by_taker(now, view, (*decision, levels), out);
+                self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
                 engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
@@ -331,9 +335,10 @@ impl Balancer {
 
     fn on_accept_by_taker(
         &mut self,
-        now: Duration,
+        now: Moment,
         view: View,
-        (decision, levels): (Decision, LoadLevels),
+        decision: Decision,
+        levels: LoadLevels,
         out: &mut Vec<Action>,
     ) {
         let step = decision.step;
@@ -376,12 +381,7 @@ impl Balancer {
         out.push(Action::Decided(decision));
     }
 
-    fn on_refuse(
-        &mut self,
-        now: Duration,
-        (from, attempt, _because): (NodeId, Attempt, Refused),
-        out: &mut Vec<Action>,
-    ) {
+    fn on_refuse(&mut self, now: Moment, from: NodeId, attempt: Attempt, out: &mut Vec<Action>) {
         if !self.is_engaged_in(attempt) {
             return;
         }
@@ -392,7 +392,7 @@ impl Balancer {
         self.disengage(now, Pace::Soon, out);
     }
 
-    fn on_answer_due(&mut self, now: Duration, attempt: Attempt, out: &mut Vec<Action>) {
+    fn on_answer_due(&mut self, now: Moment, attempt: Attempt, out: &mut Vec<Action>) {
         if !self.is_engaged_in(attempt) {
             return;
         }
@@ -412,7 +412,7 @@ impl Balancer {
 
     fn agree_or_refuse(
         &mut self,
-        now: Duration,
+        now: Moment,
         view: View,
         giver: NodeId,
         wanted: Engagement,
@@ -448,7 +448,7 @@ impl Balancer {
 
     // ---- The end: every participant sees it in the map.
 
-    fn on_map_changed(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn on_map_changed(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
                 self.set_event(now, Pace::MyTurn, out);
@@ -470,7 +470,7 @@ impl Balancer {
     }
 
     /// Gives up a move and tells the other participants.
-    fn abandon(&mut self, now: Duration, out: &mut Vec<Action>) {
+    fn abandon(&mut self, now: Moment, out: &mut Vec<Action>) {
         let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
         let attempt = engagement.attempt;
         for node in engagement.others(self.me) {
@@ -483,7 +483,7 @@ impl Balancer {
     /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
     /// after a map change: a delayed message may start a move that the map has already shown to be
     /// over.
-    fn notice_the_end(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn notice_the_end(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
             return;
         };
@@ -496,7 +496,7 @@ impl Balancer {
 
     // ---- Leaving: hand on the buckets served here, then leave.
 
-    fn on_leave(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn on_leave(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         if self.intent != Intent::Stay {
             return;
         }
@@ -519,7 +519,7 @@ impl Balancer {
         }
     }
 
-    fn go_on_leaving(&mut self, now: Duration, view: View, out: &mut Vec<Action>) {
+    fn go_on_leaving(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
         if !self.is_marked(view) {
             // The node's own earlier announcement was decided after its mark and has overwritten it.
             if std::mem::take(&mut self.was_marked) {
@@ -550,13 +550,13 @@ impl Balancer {
         self.engagement.as_ref().is_some_and(|engagement| engagement.attempt == attempt)
     }
 
-    fn disengage(&mut self, now: Duration, pace: Pace, out: &mut Vec<Action>) {
+    fn disengage(&mut self, now: Moment, pace: Pace, out: &mut Vec<Action>) {
         self.engagement = None;
         self.set_event(now, pace, out);
     }
 
     /// Schedules the next event, unless one is due sooner anyway.
-    fn set_event(&mut self, now: Duration, pace: Pace, out: &mut Vec<Action>) {
+    fn set_event(&mut self, now: Moment, pace: Pace, out: &mut Vec<Action>) {
         let after = pace.wait(self.draw());
         let pending = self.event.0 > 0 && self.event.1 > now;
         if pending && self.event.1 <= now + after {

@@ -11,7 +11,8 @@ use placement::Hashmask;
 
 use super::membership::Stay;
 use super::{Action, Control, Message};
-use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, Timer, View};
+use crate::Moment;
+use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, SizeReport, Timer, View};
 use crate::consensus::LogEntry;
 use crate::data::Order;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
@@ -23,7 +24,7 @@ const SIZES_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) struct Balancing {
     pub(super) balancer: Balancer,
-    timers: BTreeMap<(Duration, u64), Timer>,
+    timers: BTreeMap<(Moment, u64), Timer>,
     last_timer: u64,
     /// The map at its basis, the same on all nodes: all plan from it.
     basis: Option<Arc<Map>>,
@@ -31,8 +32,8 @@ pub(super) struct Balancing {
     /// Fills from this node, each with its bucket and taker.
     fills: BTreeMap<Attempt, (Hashmask, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
-    engaged: Option<(Attempt, Duration)>,
-    sizes_due: Duration,
+    engaged: Option<(Attempt, Moment)>,
+    sizes_due: Moment,
     /// True if this node has more to hand on than buckets.
     pub(super) hands_full: bool,
 }
@@ -47,12 +48,12 @@ impl Balancing {
             plan: None,
             fills: BTreeMap::new(),
             engaged: None,
-            sizes_due: Duration::ZERO,
+            sizes_due: Moment::START,
             hands_full: false,
         }
     }
 
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
         timer.into_iter().chain(self.engaged.map(|(_, at)| at)).min()
     }
@@ -74,12 +75,12 @@ impl Balancing {
         self.plan.clone()
     }
 
-    fn take_due(&mut self, now: Duration) -> Option<Timer> {
+    fn take_due(&mut self, now: Moment) -> Option<Timer> {
         let due = self.timers.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(due.remove())
     }
 
-    fn set_timer(&mut self, at: Duration, timer: Timer) {
+    fn set_timer(&mut self, at: Moment, timer: Timer) {
         self.last_timer += 1;
         self.timers.insert((at, self.last_timer), timer);
     }
@@ -290,21 +291,21 @@ impl Control {
 
     // ---- Sizes.
 
-    pub(super) fn on_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
+    pub(super) fn on_sizes(&mut self, report: SizeReport) {
         if self.now < self.balancing.sizes_due {
             return;
         }
         self.balancing.sizes_due = self.now + SIZES_INTERVAL;
         match self.consensus.leader() {
-            Some(leader) if leader == self.me.id => self.on_sizes_of(sizes),
-            Some(leader) => self.send(leader, Message::Sizes(sizes)),
+            Some(leader) if leader == self.me.id => self.on_sizes_of(leader, report),
+            Some(leader) => self.send(leader, Message::Sizes(report)),
             None => {}
         }
     }
 
-    pub(super) fn on_sizes_of(&mut self, sizes: Vec<(Hashmask, u64)>) {
+    pub(super) fn on_sizes_of(&mut self, node: NodeId, report: SizeReport) {
         if let Some(leader) = &mut self.leader {
-            leader.note_sizes(sizes);
+            leader.note_sizes(node, report);
         }
     }
 }

@@ -15,6 +15,7 @@ use super::Control;
 use super::leader::{Leader, Proposed};
 use super::lease::patience;
 use super::votes::is_majority;
+use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, NodeId};
 
@@ -71,7 +72,7 @@ impl Control {
         })
     }
 
-    fn doubt(&mut self, since: Option<Duration>) {
+    fn doubt(&mut self, since: Option<Moment>) {
         if let Some(leader) = &mut self.leader {
             leader.in_doubt_since = since.map(|since| leader.in_doubt_since.unwrap_or(since));
         }
@@ -80,7 +81,7 @@ impl Control {
     /// Returns the nodes whose lease will surely have expired by then, unless they renew it. A node
     /// that has asked just now is alive: it is this leader that is late with its answers. So is one
     /// whose next process asks to join: that takes the place of the earlier one without a death.
-    fn silent_until(&self, until: Duration) -> BTreeSet<NodeId> {
+    fn silent_until(&self, until: Moment) -> BTreeSet<NodeId> {
         let Some(leader) = &self.leader else { return BTreeSet::new() };
         let is_silent = |node: &NodeId| {
             !leader.granter.is_condemned(*node)
@@ -101,13 +102,13 @@ impl Control {
     /// moment. They renew at different times, so their leases end up to one renewal apart.
     fn waits_for_more(&self, dead: &BTreeSet<NodeId>) -> bool {
         let Some(leader) = &self.leader else { return false };
-        let moment = self.lease() / 4;
+        let margin = self.lease() / 4;
         let first = dead.iter().filter_map(|node| leader.granter.record(*node));
         let Some(first) = first.map(|record| record.may_serve_until).min() else {
             return false;
         };
-        let together = self.silent_until(first + moment);
-        self.heard_until() < first + moment && together.iter().any(|node| !dead.contains(node))
+        let together = self.silent_until(first + margin);
+        self.heard_until() < first + margin && together.iter().any(|node| !dead.contains(node))
     }
 
     /// Returns whether a majority of the voters is reached at this moment without these nodes, so that

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::lease::patience;
 use super::message::Handed;
 use super::{Action, Control, Gone, Message};
+use crate::Moment;
 use crate::consensus::RaftMessage;
 use crate::map::{Bucket, Change, Generation, Map, NodeId};
 use crate::rules::{Rule, holds};
@@ -27,10 +28,10 @@ pub(super) struct Yielding {
     /// Time at which it begins to hand over, if it has not: when no lease of this side is valid any
     /// more. Until then a primary that has not heard of the end may acknowledge a write that its
     /// backups would no longer hand over.
-    begins_at: Option<Duration>,
+    begins_at: Option<Moment>,
     /// The latest report of each other node of this side, and its time.
-    heard: BTreeMap<NodeId, (Handed, Duration)>,
-    say_at: Duration,
+    heard: BTreeMap<NodeId, (Handed, Moment)>,
+    say_at: Moment,
 }
 
 impl Control {
@@ -95,7 +96,7 @@ impl Control {
         }
     }
 
-    fn yield_to(&mut self, generation: Generation, begins_at: Duration) {
+    fn yield_to(&mut self, generation: Generation, begins_at: Moment) {
         let (handed, heard) = (Handed::Partly, BTreeMap::new());
         let (say_at, begins_at) = (self.now, Some(begins_at));
         self.yielding = Some(Yielding { to: generation, handed, begins_at, heard, say_at });

@@ -5,11 +5,11 @@
 //! epoch. Commands that wait at either node run, or are redirected, when the map there has that epoch.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use placement::Hashmask;
 
 use super::{Action, Control};
+use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::data::Order;
 use crate::map::{Change, Epoch, Map};
@@ -28,13 +28,13 @@ struct Given {
 
 enum State {
     /// Acknowledgements are missing. After this time the handover is given up.
-    Draining { promotion: LogEntry, until: Duration },
+    Draining { promotion: LogEntry, until: Moment },
     /// Proposed: the promotion, or a void change in its place.
     Proposed,
 }
 
 impl Handovers {
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         let draining = self.given.values().filter_map(|given| match given.state {
             State::Draining { until, .. } => Some(until),
             State::Proposed => None,

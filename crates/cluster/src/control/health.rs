@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Control, Message};
+use crate::Moment;
 use crate::balance::{self, Condition, Vitals};
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, NodeId};
@@ -23,15 +24,15 @@ const NEXT_LIFE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) struct Health {
     mine: Condition,
     /// Time since when nothing has come from nodes whose links have broken.
-    unreachable: BTreeMap<NodeId, Duration>,
+    unreachable: BTreeMap<NodeId, Moment>,
     /// Time since when the links of these have been closed by their systems: their processes have
     /// ended, or are about to continue under another boot.
-    hung_up: BTreeMap<NodeId, Duration>,
+    hung_up: BTreeMap<NodeId, Moment>,
     /// Time until which each of these counts as sick.
-    sick: BTreeMap<NodeId, Duration>,
+    sick: BTreeMap<NodeId, Moment>,
     was_sick: bool,
-    say_at: Duration,
-    probe_at: Duration,
+    say_at: Moment,
+    probe_at: Moment,
 }
 
 impl Control {
@@ -48,7 +49,7 @@ impl Control {
     }
 
     /// Returns the time since when the link to a node has been broken.
-    pub(super) fn unreachable_since(&self, node: NodeId) -> Option<Duration> {
+    pub(super) fn unreachable_since(&self, node: NodeId) -> Option<Moment> {
         self.health.unreachable.get(&node).copied()
     }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::Moment;
 use crate::balance::Decision;
 use crate::consensus::LogEntry;
 use crate::map::{Change, ChangeOutcome, DropReason, LogIndex, Source};
@@ -15,14 +15,14 @@ const REMEMBERED_MAX: usize = 128;
 #[derive(Default, Debug)]
 pub struct ControlHistory {
     changes: VecDeque<PastChange>,
-    decisions: VecDeque<(Duration, Decision)>,
+    decisions: VecDeque<(Moment, Decision)>,
 }
 
 /// A log entry that was applied while this process ran.
 #[derive(Clone, Debug)]
 pub struct PastChange {
     /// Time of the change, by this node's clock.
-    pub at: Duration,
+    pub at: Moment,
     pub index: LogIndex,
     pub entry: Arc<LogEntry>,
     pub outcomes: Vec<ChangeOutcome>,
@@ -35,7 +35,7 @@ impl ControlHistory {
     }
 
     /// Returns the decisions, the latest first, each with its time.
-    pub fn decisions(&self) -> impl Iterator<Item = &(Duration, Decision)> {
+    pub fn decisions(&self) -> impl Iterator<Item = &(Moment, Decision)> {
         self.decisions.iter()
     }
 
@@ -44,7 +44,7 @@ impl ControlHistory {
         self.changes.push_front(change);
     }
 
-    pub(super) fn note_decision(&mut self, at: Duration, decision: Decision) {
+    pub(super) fn note_decision(&mut self, at: Moment, decision: Decision) {
         self.decisions.truncate(REMEMBERED_MAX - 1);
         self.decisions.push_front((at, decision));
     }
@@ -88,6 +88,7 @@ impl PastChange {
             Change::Set(_) => "set by the operator",
             Change::Yield(_) => "another side of the split cluster survives",
             Change::Settled { .. } => "the node has handed over its old copies, or has none",
+            Change::Write { .. } => "requested by a client",
         })
     }
 }
@@ -123,6 +124,10 @@ fn described(change: &Change) -> String {
         }
         Change::Settled { node, buckets } => {
             format!("stop awaiting old copies of {} buckets from {node}", buckets.len())
+        }
+        Change::Write { documents, .. } => {
+            let names: Vec<&str> = documents.iter().map(|write| write.name.as_str()).collect();
+            format!("write {}", names.join(" "))
         }
     }
 }

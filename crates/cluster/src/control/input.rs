@@ -8,10 +8,12 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 use store::UnixMillis;
 
+use super::documents::WriteRequest;
 use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
-use crate::balance::{Attempt, Vitals};
+use crate::Moment;
+use crate::balance::{Attempt, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
 use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
@@ -77,8 +79,8 @@ pub enum Input {
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
     HandsFull(bool),
-    /// Sizes in bytes of the buckets that this node serves.
-    Sizes(Vec<(Hashmask, u64)>),
+    /// Sizes of the buckets that this node serves.
+    Sizes(SizeReport),
     /// A viewer requests the cluster's state from this node: the other members are asked for theirs.
     LookAround,
     /// The time of the wall clock, once a second.
@@ -119,6 +121,8 @@ pub enum OperatorRequest {
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
+    /// Write documents. The answer comes when every member follows them.
+    Write(WriteRequest),
     /// More than half of the voters are gone for good: go on with the data of this node.
     Takeover,
     Join(Box<JoinRequest>),
@@ -148,7 +152,7 @@ pub enum Action {
     MapChanged(MapChanged),
     /// This node may serve until then, by its clock. An earlier time than before revokes the lease.
     Lease {
-        until: Duration,
+        until: Moment,
     },
     /// Something for the mover to do.
     Order(Order),

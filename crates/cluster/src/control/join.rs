@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::recreate::reader;
 use super::{JoinRequest, PROTOCOL_VERSION};
-use crate::map::{Ack, ClusterId, Map, Member, NodeId};
+use crate::map::{ClusterId, Map, Member, NodeId};
 
 /// Maximum clock difference of a joining node. Beyond it, one node's writes would lie in the other's
 /// future.
@@ -31,9 +31,6 @@ impl JoinRequest {
             version: PROTOCOL_VERSION,
             member,
             cluster: Some(cluster),
-            backups: None,
-            ack: None,
-            buckets: None,
             skew: Duration::ZERO,
             is_loading: false,
         }
@@ -54,7 +51,7 @@ pub(super) fn judge(
     renewed: impl Fn(NodeId) -> bool,
     is_last: bool,
 ) -> JoinDecision {
-    if let Some(reason) = misfit(map, cluster, request) {
+    if let Some(reason) = misfit(cluster, request) {
         return JoinDecision::Refuse(reason);
     }
     if map.yielded_to().is_some() {
@@ -99,9 +96,8 @@ pub(super) fn judge(
 }
 
 /// Returns the reason a process does not fit this cluster, whatever its members are.
-fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String> {
-    let JoinRequest { version, member, cluster: theirs, backups, ack, buckets, skew, .. } = request;
-    let settings = map.settings();
+fn misfit(cluster: ClusterId, request: &JoinRequest) -> Option<String> {
+    let JoinRequest { version, member, cluster: theirs, skew, .. } = request;
     if *version != PROTOCOL_VERSION {
         return Some(format!(
             "protocol version mismatch: the cluster uses {PROTOCOL_VERSION}, the joining node {version}"
@@ -116,18 +112,6 @@ fn misfit(map: &Map, cluster: ClusterId, request: &JoinRequest) -> Option<String
             "its clock differs from the cluster's by {seconds} s; at most 60 s are allowed"
         ));
     }
-    if let Some(wanted) = backups.filter(|wanted| *wanted != settings.backups) {
-        let have = settings.backups;
-        return Some(format!("--backups {wanted}: the cluster has backups = {have}"));
-    }
-    if let Some(wanted) = ack.filter(|wanted| *wanted != settings.ack) {
-        let (wanted, have) = (ack_name(wanted), ack_name(settings.ack));
-        return Some(format!("--ack {wanted}: the cluster has ack = {have}"));
-    }
-    if let Some(wanted) = buckets.filter(|wanted| *wanted != map.coarsest_mask()) {
-        let (wanted, have) = (wanted.buckets(), map.bucket_count());
-        return Some(format!("--buckets {wanted}: the cluster has {have} buckets"));
-    }
     ill_named(member)
 }
 
@@ -139,11 +123,4 @@ fn ill_named(member: &Member) -> Option<String> {
         return Some(format!("a node's name must have 1 to {NAME_BYTES_MAX} bytes"));
     }
     (member.weight > WEIGHT_MAX).then(|| format!("a node's weight must be at most {WEIGHT_MAX}"))
-}
-
-fn ack_name(ack: Ack) -> &'static str {
-    match ack {
-        Ack::Backup => "backup",
-        Ack::Primary => "primary",
-    }
 }

@@ -13,7 +13,9 @@ use super::lease::Granter;
 use super::membership::{AWAY_MAX, Candidates, Stay};
 use super::recreate::Lost;
 use super::votes::Votes;
+use crate::Moment;
 use crate::balance::split::{split_by_count, split_by_size};
+use crate::balance::{SizeReport, Sizes};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
 use crate::rules::{Rule, holds};
@@ -32,23 +34,22 @@ pub(super) struct Leader {
     /// Members that have handed everything on. They lose their vote before they leave.
     pub(super) leaving: BTreeMap<NodeId, Wish>,
     /// Time since when the places of a node are reserved.
-    pub(super) away_since: BTreeMap<NodeId, Duration>,
+    pub(super) away_since: BTreeMap<NodeId, Moment>,
     /// Entries in the log that are not applied yet.
     in_flight: Vec<LogEntry>,
-    sizes: BTreeMap<Hashmask, u64>,
-    has_new_sizes: bool,
+    sizes: Sizes,
     /// A shorter lease that becomes the cluster's when every longer one has surely expired.
-    shorter: Option<(Duration, Duration)>,
-    transfer_again_at: Duration,
+    shorter: Option<(Duration, Moment)>,
+    transfer_again_at: Moment,
     /// Time since when it has wanted another leader to confirm deaths.
-    pub(super) in_doubt_since: Option<Duration>,
+    pub(super) in_doubt_since: Option<Moment>,
 }
 
 /// The announcement of a leaving member, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct Wish {
     pub(super) stay: Stay,
-    pub(super) since: Duration,
+    pub(super) since: Moment,
 }
 
 impl Leader {
@@ -57,14 +58,14 @@ impl Leader {
         self.shorter.map_or(lease, |(shorter, _)| lease.min(shorter))
     }
 
-    pub(super) fn shorten_lease(&mut self, lease: Duration, at: Duration) {
+    pub(super) fn shorten_lease(&mut self, lease: Duration, at: Moment) {
         if self.shorter.is_none_or(|(known, _)| known != lease) {
             self.shorter = Some((lease, at));
         }
     }
 
     /// Returns whether every longer lease has expired.
-    pub(super) fn is_shortened(&self, lease: Duration, now: Duration) -> bool {
+    pub(super) fn is_shortened(&self, lease: Duration, now: Moment) -> bool {
         self.shorter.is_some_and(|(known, at)| known == lease && now >= at)
     }
 
@@ -94,22 +95,17 @@ impl Leader {
         }
     }
 
-    pub(super) fn note_sizes(&mut self, sizes: Vec<(Hashmask, u64)>) {
-        self.sizes.extend(sizes);
-        self.has_new_sizes = true;
+    pub(super) fn note_sizes(&mut self, node: NodeId, report: SizeReport) {
+        self.sizes.note(node, report);
     }
 
-    /// Returns the split of buckets that have outgrown the rest, once the size of every bucket is
-    /// known.
+    /// Returns the split of buckets that have outgrown the rest, after a report of sizes.
     fn split_by_size(&mut self, map: &Map) -> Option<Change> {
-        if !std::mem::take(&mut self.has_new_sizes) {
+        if !self.sizes.take_news() {
             return None;
         }
-        self.sizes.retain(|bucket, _| map.bucket(*bucket).is_some());
-        if self.sizes.len() < map.bucket_count() {
-            return None;
-        }
-        split_by_size(map, |bucket| self.sizes.get(&bucket).copied().unwrap_or(0))
+        self.sizes.follow(map);
+        split_by_size(map, &self.sizes)
     }
 }
 
@@ -157,7 +153,7 @@ impl Control {
     }
 
     /// Counts all members as renewed: this leader has not read its sockets.
-    pub(super) fn renew_after_stall(&mut self, now: Duration) {
+    pub(super) fn renew_after_stall(&mut self, now: Moment) {
         let (lease, notices) = (self.lease(), holds(Rule::StallIsNoticed));
         if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
             leader.granter.renew_all(now, lease);
@@ -246,7 +242,7 @@ impl Control {
             }
             Change::Leave(node) | Change::Settled { node, .. } => *node == from,
             Change::Away { node, absence } => *node == from && *absence <= AWAY_MAX,
-            Change::Split(_) | Change::Set(_) => true,
+            Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
                 *generation > map.generation() || !holds(Rule::FoundersDiffer)

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::{Action, Control, Message};
+use crate::Moment;
 use crate::map::{LogIndex, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 
@@ -31,26 +32,26 @@ const LEASES_TO_ARRIVE: u32 = 5;
 pub(super) struct Holder {
     last_number: u64,
     /// Time of each open request.
-    asked: VecDeque<(u64, Duration)>,
+    asked: VecDeque<(u64, Moment)>,
     /// Grants that take effect once this index is applied.
-    granted: VecDeque<(LogIndex, Duration)>,
-    until: Duration,
-    next_ask: Duration,
+    granted: VecDeque<(LogIndex, Moment)>,
+    until: Moment,
+    next_ask: Moment,
     /// Time for which an early request was last scheduled.
-    last_early_ask: Duration,
+    last_early_ask: Moment,
 }
 
 impl Holder {
-    pub(super) fn until(&self) -> Duration {
+    pub(super) fn until(&self) -> Moment {
         self.until
     }
 
-    pub(super) fn next_ask(&self) -> Duration {
+    pub(super) fn next_ask(&self) -> Moment {
         self.next_ask
     }
 
     /// Notes the clock, before anything leaves, and returns the number of the request.
-    fn ask(&mut self, now: Duration, lease: Duration) -> u64 {
+    fn ask(&mut self, now: Moment, lease: Duration) -> u64 {
         self.next_ask = now + lease / RENEWALS_PER_LEASE;
         self.last_number += 1;
         self.asked.push_back((self.last_number, now));
@@ -61,7 +62,7 @@ impl Holder {
     }
 
     /// Schedules the next request as early as permitted.
-    fn hasten(&mut self, now: Duration, lease: Duration) {
+    fn hasten(&mut self, now: Moment, lease: Duration) {
         let earliest = now.max(self.last_early_ask + lease / EARLY_ASKS_PER_LEASE);
         if earliest < self.next_ask {
             (self.next_ask, self.last_early_ask) = (earliest, earliest);
@@ -115,7 +116,7 @@ pub(super) struct Granter {
 /// A question to the majority: does this node still lead?
 struct Round {
     context: u64,
-    since: Duration,
+    since: Moment,
     asks: BTreeMap<Peer, u64>,
 }
 
@@ -125,8 +126,8 @@ pub(super) struct LeaseRecord {
     /// True if it has never been granted a lease.
     is_new: bool,
     /// Before this time its lease may still be valid.
-    pub(super) may_serve_until: Duration,
-    pub(super) last_ask: Option<Duration>,
+    pub(super) may_serve_until: Moment,
+    pub(super) last_ask: Option<Moment>,
     pub(super) applied: LogIndex,
     /// True if it does not reach most of the others.
     pub(super) is_cut_off: bool,
@@ -141,16 +142,16 @@ pub(super) struct LeaseRequest {
 }
 
 impl LeaseRecord {
-    fn until(peer: Peer, may_serve_until: Duration) -> LeaseRecord {
+    fn until(peer: Peer, may_serve_until: Moment) -> LeaseRecord {
         let applied = LogIndex(0);
         let (last_ask, is_cut_off) = (None, false);
         LeaseRecord { peer, is_new: false, may_serve_until, last_ask, applied, is_cut_off }
     }
 
     /// Records that a grant leaves now.
-    fn grant(&mut self, now: Duration, lease: Duration) {
+    fn grant(&mut self, now: Moment, lease: Duration) {
         let surely_over = now + patience(lease);
-        let before = if self.is_new { Duration::ZERO } else { self.may_serve_until };
+        let before = if self.is_new { Moment::START } else { self.may_serve_until };
         self.may_serve_until = before.max(surely_over);
         self.is_new = false;
     }
@@ -162,7 +163,7 @@ impl Granter {
     }
 
     /// Returns the time of a node's last lease request, if there was one.
-    pub(super) fn last_ask(&self, node: NodeId) -> Option<Duration> {
+    pub(super) fn last_ask(&self, node: NodeId) -> Option<Moment> {
         self.record(node).and_then(|record| record.last_ask)
     }
 
@@ -175,7 +176,7 @@ impl Granter {
     }
 
     /// Counts all members as renewed at this moment: earlier grants are not known for sure.
-    pub(super) fn renew_all(&mut self, now: Duration, lease: Duration) {
+    pub(super) fn renew_all(&mut self, now: Moment, lease: Duration) {
         for record in self.records.values_mut() {
             let renewed = now + patience(lease);
             record.may_serve_until = record.may_serve_until.max(renewed);
@@ -183,14 +184,14 @@ impl Granter {
     }
 
     /// Counts every member as renewed at this moment, because a new leader knows of no grant.
-    pub(super) fn begin(&mut self, members: &[Member], now: Duration, lease: Duration) {
+    pub(super) fn begin(&mut self, members: &[Member], now: Moment, lease: Duration) {
         for peer in members.iter().map(Member::peer) {
             self.records.insert(peer.id, LeaseRecord::until(peer, now + patience(lease)));
         }
     }
 
     /// Keeps exactly the members of the map; a new process starts afresh.
-    pub(super) fn follow(&mut self, members: &[Member], now: Duration, lease: Duration) {
+    pub(super) fn follow(&mut self, members: &[Member], now: Moment, lease: Duration) {
         let known = |node: &NodeId| members.iter().any(|member| member.id == *node);
         self.records.retain(|node, _| known(node));
         self.condemned.retain(known);
@@ -214,7 +215,7 @@ impl Granter {
         assert!(self.rounds.len() <= ROUNDS_MAX, "rounds in flight are limited");
     }
 
-    fn note_ask(&mut self, now: Duration, from: Peer, ask: LeaseRequest) {
+    fn note_ask(&mut self, now: Moment, from: Peer, ask: LeaseRequest) {
         let LeaseRequest { number, applied, is_cut_off } = ask;
         if let Some(record) = self.records.get_mut(&from.id).filter(|it| it.peer == from) {
             record.last_ask = Some(now);
@@ -227,7 +228,7 @@ impl Granter {
 
     /// Begins a round for the waiting requests. Returns the context to ask the majority with, if
     /// needed.
-    fn begin_round(&mut self, now: Duration) -> Option<u64> {
+    fn begin_round(&mut self, now: Moment) -> Option<u64> {
         let last = self.rounds.back();
         if last.is_some_and(|last| now < last.since + ROUND_WAIT) {
             return None;
@@ -246,7 +247,7 @@ impl Granter {
         Some(self.last_context)
     }
 
-    pub(super) fn round_due(&self) -> Option<Duration> {
+    pub(super) fn round_due(&self) -> Option<Moment> {
         self.rounds.back().map(|round| round.since + ROUND_WAIT)
     }
 
@@ -284,7 +285,7 @@ pub(super) fn patience(lease: Duration) -> Duration {
 
 impl Control {
     /// Returns the time until which this node may serve, by its clock.
-    pub fn lease_until(&self) -> Duration {
+    pub fn lease_until(&self) -> Moment {
         self.holder.until
     }
 
@@ -303,18 +304,18 @@ impl Control {
     pub(super) fn ask_for_lease(&mut self) {
         if self.yielding.is_some() {
             // This process never serves again.
-            self.holder = Holder { next_ask: Duration::MAX, ..Holder::default() };
-            return self.out.push(Action::Lease { until: Duration::ZERO });
+            self.holder = Holder { next_ask: Moment::NEVER, ..Holder::default() };
+            return self.out.push(Action::Lease { until: Moment::START });
         }
         if self.is_alone() {
             self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
-            return self.set_lease(Duration::MAX);
+            return self.set_lease(Moment::NEVER);
         }
         if self.map.is_some() && !self.is_member() {
             self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
             return self.ask_to_come_back();
         }
-        if self.holder.until == Duration::MAX {
+        if self.holder.until == Moment::NEVER {
             // No other node could decide anything until now; from here on one may.
             self.set_lease(self.now + self.lease());
         }
@@ -364,7 +365,7 @@ impl Control {
         }
     }
 
-    fn set_lease(&mut self, until: Duration) {
+    fn set_lease(&mut self, until: Moment) {
         if self.holder.until != until {
             self.holder.until = until;
             self.out.push(Action::Lease { until });
@@ -449,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_round_that_an_earlier_one_has_answered_is_not_due() {
-        let (mut granter, at) = (Granter::default(), Duration::from_secs(9));
+        let (mut granter, at) = (Granter::default(), Moment::START + Duration::from_secs(9));
         let peer = Peer { id: NodeId(2), boot: Boot(20) };
         granter.note_ask(
             at,

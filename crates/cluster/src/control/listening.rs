@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Control;
 use super::takeover::WasStopped;
+use crate::Moment;
 
 /// A node that handled nothing for longer than this may have unread messages in its sockets.
 const STALL: Duration = Duration::from_millis(200);
@@ -15,14 +16,14 @@ const DISK_WAIT_MAX: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Listening {
     /// Everything received by then has been handled; `None` if the caller does not report it.
-    until: Option<Duration>,
+    until: Option<Moment>,
     /// Time spent waiting for the disk since the last input.
     disk_wait: Duration,
 }
 
 impl Control {
     /// Records that everything received by then, on all links, has been handled.
-    pub fn note_listened(&mut self, until: Duration) {
+    pub fn note_listened(&mut self, until: Moment) {
         self.listening.until = Some(until);
     }
 
@@ -32,14 +33,14 @@ impl Control {
     }
 
     /// Returns the time by which others are judged: everything they sent by then has been read.
-    pub(super) fn heard_until(&self) -> Duration {
+    pub(super) fn heard_until(&self) -> Moment {
         self.listening.until.map_or(self.now, |until| until.min(self.now))
     }
 
     /// Detects a stall. A leader that was stopped does not know what the others asked meanwhile. One
     /// with a slow disk does, once it has read its links: otherwise each log entry would delay every
     /// death.
-    pub(super) fn notice_stall(&mut self, now: Duration) -> WasStopped {
+    pub(super) fn notice_stall(&mut self, now: Moment) -> WasStopped {
         let disk_wait = std::mem::take(&mut self.listening.disk_wait).min(DISK_WAIT_MAX);
         if now <= self.now + STALL + disk_wait {
             return WasStopped::No;

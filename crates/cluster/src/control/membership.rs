@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::join::{self, JoinDecision};
 use super::leader::{Proposed, Wish, has_successors};
 use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
+use crate::Moment;
 use crate::balance;
 use crate::balance::split::split_by_count;
 use crate::consensus::LogEntry;
@@ -27,7 +28,7 @@ const SUCCESSOR_WAIT: Duration = Duration::from_secs(10);
 /// The processes that want to join, as the leader knows them.
 #[derive(Default)]
 pub(super) struct Candidates {
-    first_asked: BTreeMap<Peer, (Duration, Duration)>,
+    first_asked: BTreeMap<Peer, (Moment, Moment)>,
     /// Candidates whose `Join` is in the log, with the callers that wait for the answer.
     proposed: BTreeMap<Peer, Vec<JoinRequester>>,
 }
@@ -44,7 +45,7 @@ pub(super) enum JoinRequester {
 impl Candidates {
     /// Records a request; returns the time of the process's first one. A process that was silent for
     /// long counts as new.
-    fn note(&mut self, now: Duration, peer: Peer) -> Duration {
+    fn note(&mut self, now: Moment, peer: Peer) -> Moment {
         self.first_asked.retain(|_, (_, last)| now < *last + CANDIDATE_WAIT);
         let (first, last) = self.first_asked.entry(peer).or_insert((now, now));
         *last = now;
@@ -52,7 +53,7 @@ impl Candidates {
     }
 
     /// Returns whether a process of this node asks to join just now.
-    pub(super) fn asks(&self, node: NodeId, now: Duration) -> bool {
+    pub(super) fn asks(&self, node: NodeId, now: Moment) -> bool {
         let of_node = self.first_asked.iter().filter(|(peer, _)| peer.id == node);
         of_node.map(|(_, (_, last))| *last).any(|last| now < last + ASKS_AGAIN)
     }
@@ -74,14 +75,14 @@ pub(super) struct Leaving {
     /// The callers that asked for it, answered when it is done.
     askers: Vec<u64>,
     /// Time since when there is no node to hand anything to.
-    without_successors_since: Option<Duration>,
+    without_successors_since: Option<Moment>,
 }
 
 /// Requests that this node has passed on to the leader.
 #[derive(Default)]
 pub(super) struct PassedOn {
     last_number: u64,
-    open: BTreeMap<u64, (JoinRequester, Duration)>,
+    open: BTreeMap<u64, (JoinRequester, Moment)>,
 }
 
 impl Control {

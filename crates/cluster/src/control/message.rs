@@ -6,17 +6,16 @@
 
 use std::time::Duration;
 
-use placement::{Hashmask, Mask};
 use serde::{Deserialize, Serialize};
 
 use super::recreate::Offer;
-use super::sights::Sight;
-use crate::balance::{self, Attempt};
+use crate::balance::{self, Attempt, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
-use crate::map::{Ack, ClusterId, Generation, LogIndex, Member};
+use crate::map::{ClusterId, Generation, LogIndex, Member};
+use crate::status::Sight;
 
 /// The version of all protocols between nodes. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Conversation in which a node N gets its lease from the leader L:
 ///
@@ -77,8 +76,8 @@ pub enum Message {
         number: u64,
         answer: JoinAnswer,
     },
-    /// Sizes in bytes of the buckets that the sender serves.
-    Sizes(Vec<(Hashmask, u64)>),
+    /// Sizes of the buckets that the sender serves.
+    Sizes(SizeReport),
     /// The sender avoids serving, and should get nothing.
     Sick,
     /// Copies that the sender has found on its disk.
@@ -98,6 +97,10 @@ pub enum Message {
     Clock {
         unix_millis: u64,
     },
+    /// The receiver reports how far it has applied the log.
+    FollowAsk,
+    /// The sender has applied the log up to this index.
+    Following(LogIndex),
 }
 
 /// Progress of a process that hands over the data another side lacks.
@@ -114,10 +117,6 @@ pub struct JoinRequest {
     pub member: Member,
     /// The cluster of its data directory, if it has one.
     pub cluster: Option<ClusterId>,
-    /// Cluster-wide settings from its command line: they must equal the cluster's.
-    pub backups: Option<u8>,
-    pub ack: Option<Ack>,
-    pub buckets: Option<Mask>,
     /// Difference of its wall clock from that of the member it asked, measured by that member.
     pub skew: Duration,
     /// True if it does not want to join yet, but still loads its data: the cluster waits for it.

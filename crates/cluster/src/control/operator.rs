@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
+use super::documents::objection_to_write;
 use super::lease::patience;
 use super::membership::{AWAY_MAX, JoinRequester, Stay};
 use super::{Answer, Control, OperatorRequest};
@@ -25,6 +26,7 @@ impl Control {
             OperatorRequest::LeaveFor(absence) => self.on_ask_leave_for(id, absence),
             OperatorRequest::Split(bucket) => self.on_ask_split(id, bucket),
             OperatorRequest::Set(setting) => self.on_ask_set(id, setting),
+            OperatorRequest::Write(request) => self.on_ask_write(id, request),
             OperatorRequest::Takeover => self.on_ask_takeover(id),
             OperatorRequest::Join(request) => self.on_join_ask(*request, JoinRequester::Here(id)),
             OperatorRequest::Recreate(from) => self.on_ask_recreate(id, from),
@@ -113,6 +115,7 @@ pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
     match ask {
         OperatorRequest::Split(bucket) => split_of(map, *bucket).err(),
         OperatorRequest::Set(setting) => objection_to(map, setting),
+        OperatorRequest::Write(request) => objection_to_write(map, request),
         OperatorRequest::LeaveFor(absence) => objection_to_absence(*absence),
         OperatorRequest::Leave
         | OperatorRequest::Takeover

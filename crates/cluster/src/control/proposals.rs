@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::lease::patience;
 use super::{Action, Answer, Control, Message};
+use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::map::{Change, Epoch, Map};
 
 /// Time without a decision after which a proposal is sent again.
 const REPEAT: Duration = Duration::from_millis(250);
 /// Timeout of an operator's request.
-const OPERATOR_WAIT: Duration = Duration::from_secs(5);
+pub(super) const OPERATOR_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Proposals {
@@ -22,29 +23,29 @@ pub(super) struct Proposals {
 
 struct Open {
     entry: LogEntry,
-    again_at: Duration,
+    again_at: Moment,
     asker: Option<Operator>,
 }
 
 /// An operator that waits for the outcome, and its timeout.
 struct Operator {
     id: u64,
-    until: Duration,
+    until: Moment,
 }
 
 impl Proposals {
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         self.open.iter().map(|open| open.again_at).min()
     }
 
     /// Returns the oldest proposal that is due, marked as sent.
-    fn take_due(&mut self, now: Duration) -> Option<LogEntry> {
+    fn take_due(&mut self, now: Moment) -> Option<LogEntry> {
         let open = self.open.iter_mut().find(|open| open.again_at <= now)?;
         open.again_at = now + REPEAT;
         Some(open.entry.clone())
     }
 
-    fn add(&mut self, entry: LogEntry, now: Duration) {
+    fn add(&mut self, entry: LogEntry, now: Moment) {
         if self.open.iter().all(|open| open.entry != entry) {
             self.open.push(Open { entry, again_at: now, asker: None });
         }
@@ -65,7 +66,7 @@ impl Proposals {
         answered
     }
 
-    fn take_expired(&mut self, now: Duration) -> Vec<u64> {
+    fn take_expired(&mut self, now: Moment) -> Vec<u64> {
         let mut expired = Vec::new();
         self.open.retain(|open| match &open.asker {
             Some(asker) if asker.until <= now => {
@@ -123,6 +124,7 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Set(_) => false,
         Change::Yield(_) => map.yielded_to().is_some(),
         Change::Settled { node, buckets } => buckets.iter().all(|it| !map.awaits(*node, *it)),
+        Change::Write { expected, .. } => map.documents().version() != *expected,
     }
 }
 

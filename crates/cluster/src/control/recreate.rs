@@ -9,6 +9,7 @@ use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
 use super::{Control, Message};
+use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::map::{Change, LogIndex, Map, NodeId, Peer, Source};
 
@@ -47,20 +48,20 @@ pub enum Freshness {
 /// The leader's knowledge of lost buckets.
 #[derive(Default)]
 pub(super) struct Lost {
-    since: BTreeMap<Hashmask, Duration>,
+    since: BTreeMap<Hashmask, Moment>,
     /// Time since when each absent node is awaited with each bucket, as far as this leader has seen.
-    awaited: BTreeMap<(NodeId, Hashmask), Duration>,
-    awaited_due: Duration,
+    awaited: BTreeMap<(NodeId, Hashmask), Moment>,
+    awaited_due: Moment,
     offers: BTreeMap<Peer, Vec<Offer>>,
     /// Time at which each of these last announced that it is back and still loads its data.
-    loading: BTreeMap<NodeId, Duration>,
+    loading: BTreeMap<NodeId, Moment>,
 }
 
 /// The copies this node could bring back, and the time of its next offer.
 #[derive(Default)]
 pub(super) struct Offers {
     mine: Vec<Offer>,
-    again_at: Duration,
+    again_at: Moment,
     /// True if this process knows which copies it has.
     pub(super) is_told: bool,
     /// True if some of them are being handed over.
@@ -79,7 +80,7 @@ impl Offers {
 
 impl Lost {
     /// Follows the map's lost buckets and members.
-    fn follow(&mut self, map: &Map, now: Duration) {
+    fn follow(&mut self, map: &Map, now: Moment) {
         self.since.retain(|bucket, _| map.lost().any(|(lost, _)| lost == *bucket));
         for (bucket, _) in map.lost() {
             self.since.entry(bucket).or_insert(now);
@@ -93,13 +94,13 @@ impl Lost {
     }
 
     /// Records that a process of this node is back, and does not hold its data yet.
-    pub(super) fn note_loading(&mut self, node: NodeId, now: Duration) {
+    pub(super) fn note_loading(&mut self, node: NodeId, now: Moment) {
         self.loading.insert(node, now);
     }
 
     /// Returns the change that ends the waiting for one node that has been awaited too long. Members are
     /// excluded: they bring their data themselves.
-    pub(super) fn given_up(&mut self, map: &Map, now: Duration) -> Option<Change> {
+    pub(super) fn given_up(&mut self, map: &Map, now: Moment) -> Option<Change> {
         if now < self.awaited_due {
             return None;
         }
@@ -111,7 +112,7 @@ impl Lost {
                 self.awaited.entry((*node, bucket)).or_insert(now);
             }
         }
-        let is_over = |since: &Duration| now >= *since + AWAITED_FOR;
+        let is_over = |since: &Moment| now >= *since + AWAITED_FOR;
         let (&(node, _), _) = self.awaited.iter().find(|(_, since)| is_over(since))?;
         let of_node = self.awaited.iter().filter(|((it, _), since)| *it == node && is_over(since));
         let buckets = of_node.map(|((_, bucket), _)| *bucket).take(TOGETHER_MAX).collect();
@@ -127,13 +128,13 @@ impl Lost {
     }
 
     /// Returns whether one of these is back and has yet to load its data.
-    fn is_loaded_by(&self, nodes: &[NodeId], now: Duration) -> bool {
+    fn is_loaded_by(&self, nodes: &[NodeId], now: Moment) -> bool {
         let said = |node: &NodeId| self.loading.get(node);
         nodes.iter().filter_map(said).any(|last| now < *last + LOADING_HEARD)
     }
 
     /// Returns the node and the data to recreate a bucket from, if it is time for that.
-    fn source(&self, map: &Map, bucket: Hashmask, now: Duration) -> Option<(NodeId, Source)> {
+    fn source(&self, map: &Map, bucket: Hashmask, now: Moment) -> Option<(NodeId, Source)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
         let is_last = |(node, offer): &(NodeId, &Offer)| {
             offer.kept == Freshness::AsItWas && last.contains(node)
@@ -144,7 +145,7 @@ impl Lost {
         if self.is_loaded_by(last, now) {
             return None;
         }
-        let waited = now.saturating_sub(self.since.get(&bucket).copied().unwrap_or(now));
+        let waited = now.since(self.since.get(&bucket).copied().unwrap_or(now));
         let times = if reader(map).is_some() { READING_TIMES } else { 1 };
         if map.settings().lost_after.is_none_or(|after| waited < after * times) {
             return None;
@@ -278,7 +279,7 @@ mod tests {
         map.apply(LogIndex(3), &Change::Join(member(3)));
         map.apply(LogIndex(4), &Change::Dead([NodeId(1)].into()));
         let bucket = map.lost().next().unwrap().0;
-        let (mut lost, at) = (Lost::default(), Duration::from_secs(1));
+        let (mut lost, at) = (Lost::default(), Moment::START + Duration::from_secs(1));
         lost.follow(&map, at);
         for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
             let offer = Offer { bucket, kept: Freshness::AsItWas, position };

@@ -5,27 +5,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Control, Message};
+use crate::Moment;
 use crate::balance::Vitals;
 use crate::map::NodeId;
-use crate::status::MoveStatus;
-
-/// One member's report about itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Sight {
-    pub vitals: Vitals,
-    /// The move it takes part in, if any.
-    pub moving: Option<MoveStatus>,
-}
+use crate::status::{MoveStatus, Sight};
 
 #[derive(Default)]
 pub(super) struct Sights {
     mine: Vitals,
     seen: BTreeMap<NodeId, Sight>,
     /// Time since when questions to these have had no answer.
-    unanswered: BTreeMap<NodeId, Duration>,
+    unanswered: BTreeMap<NodeId, Moment>,
 }
 
 impl Control {
@@ -37,7 +28,7 @@ impl Control {
     /// Returns how long a member that should have spoken has been silent; `None` if all is well.
     pub fn silence_of(&self, node: NodeId) -> Option<Duration> {
         let since = [self.sights.unanswered.get(&node).copied(), self.unreachable_since(node)];
-        let silent = self.now.saturating_sub(since.into_iter().flatten().min()?);
+        let silent = self.now.since(since.into_iter().flatten().min()?);
         let pending_after = self.map.as_ref()?.settings().pending_after;
         (silent >= pending_after).then_some(silent)
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use store::UnixMillis;
 
 use super::{Action, Control, Message};
+use crate::Moment;
 use crate::map::{NodeId, Peer};
 
 /// Clocks further apart than this are reported.
@@ -40,21 +41,21 @@ pub enum Skew {
 #[derive(Default)]
 pub(super) struct Clocks {
     /// This node's wall clock at a moment of its monotonic clock.
-    mine: Option<(Duration, UnixMillis)>,
+    mine: Option<(Moment, UnixMillis)>,
     readings: BTreeMap<NodeId, VecDeque<Reading>>,
     /// Reported skews that last, with the time of the latest report.
-    reported: BTreeMap<NodeId, Duration>,
+    reported: BTreeMap<NodeId, Moment>,
 }
 
 #[derive(Clone, Copy)]
 struct Reading {
-    at: Duration,
+    at: Moment,
     ahead_millis: i64,
 }
 
 impl Clocks {
     /// Sets the present wall clock. If it was adjusted meanwhile, earlier readings are useless.
-    fn set(&mut self, now: Duration, wall: UnixMillis) {
+    fn set(&mut self, now: Moment, wall: UnixMillis) {
         let was_set = self
             .wall(now)
             .is_some_and(|known| Duration::from_millis(known.0.abs_diff(wall.0)) > AGREED_MAX);
@@ -65,13 +66,13 @@ impl Clocks {
     }
 
     /// Returns this node's wall clock, derived from its monotonic one.
-    fn wall(&self, now: Duration) -> Option<UnixMillis> {
+    fn wall(&self, now: Moment) -> Option<UnixMillis> {
         let (at, wall) = self.mine?;
-        let since = u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
+        let since = u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
         Some(UnixMillis(wall.0.saturating_add(since)))
     }
 
-    fn note(&mut self, now: Duration, node: NodeId, theirs: UnixMillis) {
+    fn note(&mut self, now: Moment, node: NodeId, theirs: UnixMillis) {
         let Some(mine) = self.wall(now) else { return };
         let readings = self.readings.entry(node).or_default();
         readings.push_back(Reading { at: now, ahead_millis: difference(theirs, mine) });
@@ -81,7 +82,7 @@ impl Clocks {
     }
 
     /// Forgets old readings, and nodes that are not members any more.
-    fn tidy(&mut self, now: Duration, is_member: impl Fn(NodeId) -> bool) {
+    fn tidy(&mut self, now: Moment, is_member: impl Fn(NodeId) -> bool) {
         self.readings.retain(|node, readings| {
             readings.retain(|reading| now < reading.at + READINGS_FOR);
             !readings.is_empty() && is_member(*node)
@@ -95,12 +96,12 @@ impl Clocks {
     }
 
     /// Returns the findings to report now.
-    fn report(&mut self, now: Duration) -> Vec<Skew> {
+    fn report(&mut self, now: Moment) -> Vec<Skew> {
         let nodes: Vec<NodeId> = self.readings.keys().copied().collect();
         nodes.into_iter().filter_map(|node| self.report_on(now, node)).collect()
     }
 
-    fn report_on(&mut self, now: Duration, node: NodeId) -> Option<Skew> {
+    fn report_on(&mut self, now: Moment, node: NodeId) -> Option<Skew> {
         let millis = self.estimate(node)?;
         let apart = Duration::from_millis(millis.unsigned_abs());
         let last = self.reported.get(&node).copied();

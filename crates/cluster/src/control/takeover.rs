@@ -5,10 +5,9 @@
 //! good, the operator's request is. When the two sides meet again, their writes are merged
 //! (`generations.rs`).
 
-use std::time::Duration;
-
 use super::lease::patience;
 use super::{Answer, Control};
+use crate::Moment;
 use crate::consensus::Payload;
 use crate::map::{Change, Map, Member, NodeId};
 use crate::rules::{Rule, holds};
@@ -16,13 +15,13 @@ use crate::rules::{Rule, holds};
 /// The time this node last heard from the others, and the time it lost its lease.
 #[derive(Default)]
 pub(super) struct Hearing {
-    last: Duration,
-    lease_ended: Option<Duration>,
+    last: Moment,
+    lease_ended: Option<Moment>,
 }
 
 impl Hearing {
     /// Returns the time since when this node has been without a lease, if it is.
-    pub(super) fn lease_ended(&self) -> Option<Duration> {
+    pub(super) fn lease_ended(&self) -> Option<Moment> {
         self.lease_ended
     }
 }

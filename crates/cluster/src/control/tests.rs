@@ -11,6 +11,7 @@ mod returning; // Processes that were declared dead, and those that load their d
 mod rules; //   The purpose of each rule.
 mod random; //  Random scenarios from seeds.
 mod clocks; //  Wall clocks that differ.
+mod documents; // Writing documents.
 mod world;
 
 use super::{Answer, Input, Message, OperatorRequest};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::Control;
 use super::leader::Leader;
+use crate::Moment;
 use crate::consensus::RaftMessage;
 use crate::map::{LogIndex, Map, Member, NodeId};
 
@@ -27,9 +28,9 @@ const VOTE_KEPT: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(super) struct Votes {
     /// Time at which each node last answered this leader.
-    answered: BTreeMap<NodeId, Duration>,
+    answered: BTreeMap<NodeId, Moment>,
     /// Time since when each of these voters has not been a member.
-    given_up_since: BTreeMap<NodeId, Duration>,
+    given_up_since: BTreeMap<NodeId, Moment>,
 }
 
 impl Control {
@@ -125,7 +126,7 @@ impl Control {
     /// Returns a voter that was declared dead and is worth a seat beside two others: its process may
     /// only have been paused or cut off.
     fn kept_vote(&self, leader: &Leader) -> Option<NodeId> {
-        let is_kept = |(node, since): &(&NodeId, &Duration)| {
+        let is_kept = |(node, since): &(&NodeId, &Moment)| {
             self.is_reached(**node) || !self.has_ended(**node) && self.now < **since + VOTE_KEPT
         };
         let kept = leader.votes.given_up_since.iter().filter(is_kept);

@@ -28,10 +28,10 @@ pub fn follow<P: Plane>(
         for bucket in map.buckets() {
             if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
                 let inherits = inherits(plane, bucket, then.as_ref());
-                follow_bucket(plane, (&now, bucket), (*outgoing, inherits), &mut applied);
+                follow_bucket(plane, &now, bucket, *outgoing, inherits, &mut applied);
             } else if then.as_ref().is_some_and(|then| now.recalls_otherwise(then, bucket)) {
                 let slots = slots_of(bucket.hashmask);
-                slots.for_each(|slot| recall(plane, slot, (&now, bucket), &mut applied));
+                slots.for_each(|slot| recall(plane, slot, &now, bucket, &mut applied));
             }
         }
         if map.keeps_divergence() || before.is_some_and(Map::keeps_divergence) {
@@ -81,15 +81,17 @@ impl MapView<'_> {
 
 fn follow_bucket<P: Plane>(
     plane: &P,
-    (outlook, bucket): (&MapView<'_>, &Bucket),
-    (outgoing, inherits): (Option<Outgoing>, bool),
+    outlook: &MapView<'_>,
+    bucket: &Bucket,
+    outgoing: Option<Outgoing>,
+    inherits: bool,
     applied: &mut impl FnMut(Applied),
 ) {
     let fill_to = downstream_to_keep(bucket, outgoing);
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
             match outlook.me {
-                Some(me) => state.replica.follow(bucket, me, (fill_to, inherits), plane),
+                Some(me) => state.replica.follow(bucket, me, fill_to, inherits, plane),
                 None => state.replica.stand_aside(bucket, plane),
             }
             if state.replica.role() == Role::Absent {
@@ -97,7 +99,7 @@ fn follow_bucket<P: Plane>(
             }
             plane.publish_counts(slot, state);
         });
-        recall(plane, slot, (outlook, bucket), applied);
+        recall(plane, slot, outlook, bucket, applied);
     }
 }
 
@@ -105,7 +107,8 @@ fn follow_bucket<P: Plane>(
 fn recall<P: Plane>(
     plane: &P,
     slot: Slot,
-    (outlook, bucket): (&MapView<'_>, &Bucket),
+    outlook: &MapView<'_>,
+    bucket: &Bucket,
     applied: &mut impl FnMut(Applied),
 ) {
     plane.with_slot(slot, |state| {

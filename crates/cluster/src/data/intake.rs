@@ -12,8 +12,8 @@ use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{FillOutcome, Taker};
 use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
-    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, Role,
-    receive_effects, receive_images, slot_of_unit,
+    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, RecordedUnit,
+    Role, receive_effects, receive_images, slot_of_unit,
 };
 
 /// The intake from one boot of another node. It outlives a connection.
@@ -120,7 +120,7 @@ impl Intake {
         self.unsent.push(BackFrame::FillRefused { fill });
     }
 
-    fn judge(&mut self, received: &Received, (frame, slot): (FrameNumber, Slot)) -> FrameOutcome {
+    fn judge(&mut self, received: &Received, frame: FrameNumber, slot: Slot) -> FrameOutcome {
         match *received {
             Received::Applied if self.refused.slots.is_empty() => FrameOutcome::Done,
             Received::Applied => {
@@ -148,18 +148,18 @@ impl Intake {
             Frame::Effects { reign, written_in, unit } => {
                 let Some(slot) = slot_of_unit(unit) else { return FrameOutcome::Garbled };
                 let received = apply_context.on_slot(slot, |to, applied| {
-                    receive_effects(to, (reign, written_in), unit, applied)
+                    receive_effects(to, RecordedUnit { reign, written_in, effects: unit }, applied)
                 });
-                return self.judge(&received, (number, slot));
+                return self.judge(&received, number, slot);
             }
             Frame::Images { reign, slot, from, to: version, images } => {
                 let received = apply_context.on_slot(slot, |to, applied| {
-                    receive_images(to, reign, (from, version), images, applied)
+                    receive_images(to, reign, from, version, images, applied)
                 });
-                return self.judge(&received, (number, slot));
+                return self.judge(&received, number, slot);
             }
             Frame::FillStart { fill, bucket, reign } => {
-                return self.start(fill, (bucket, reign), apply_context);
+                return self.start(fill, bucket, reign, apply_context);
             }
             Frame::FillCancel { fill } => {
                 self.cancel(fill, apply_context);
@@ -171,7 +171,7 @@ impl Intake {
             Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
                 let received = apply_context.on_slot(slot, |to, _| to.compare(reign, position));
-                return self.judge(&received, (number, slot));
+                return self.judge(&received, number, slot);
             }
             Frame::Replace { reign, slot, position } => {
                 self.replacement = Some(Replacement::new(slot, reign, position));
@@ -236,7 +236,8 @@ impl Intake {
     fn start(
         &mut self,
         fill: FillId,
-        (hashmask, reign): (Hashmask, LogIndex),
+        hashmask: Hashmask,
+        reign: LogIndex,
         apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> FrameOutcome {
         let map = apply_context.plane.map();
@@ -312,7 +313,7 @@ impl Intake {
             }),
             Frame::FillNewer { slot, from, position, .. } => {
                 let fits =
-                    apply_context.on_slot(slot, |to, _| taker.begin_newer(to, (from, position)));
+                    apply_context.on_slot(slot, |to, _| taker.begin_newer(to, from, position));
                 if !fits {
                     self.cancel(fill, apply_context);
                     self.refuse_fill(fill);

@@ -16,6 +16,7 @@ use super::settle::Settlements;
 use super::tombstones::TombstoneLimits;
 use super::window::Window;
 use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
+use crate::Moment;
 use crate::balance::Attempt;
 use crate::fill::{Sent, Source};
 use crate::map::{Epoch, NodeId};
@@ -109,14 +110,14 @@ struct Filling {
     /// The number of the last frame (`FillEnd`), and the epoch it named.
     end: Option<(FrameNumber, Epoch)>,
     /// The time at which the fill was reported as done.
-    reported: Option<Duration>,
+    reported: Option<Moment>,
 }
 
 /// A bucket that is about to be promoted here, as announced at this epoch of it.
 struct PendingPromotion {
     bucket: Hashmask,
     epoch: Epoch,
-    since: Duration,
+    since: Moment,
 }
 
 #[derive(Clone, Copy)]
@@ -135,10 +136,10 @@ pub struct Mover {
     promotions_over: usize,
     settlements: Settlements,
     pending: Pending,
-    look_due: Duration,
+    look_due: Moment,
     window: Window,
     /// Accounting for the bandwidth cap: start of the period, and bytes sent since.
-    paced: (Duration, u64),
+    paced: (Moment, u64),
     /// Bytes of fills sent since other threads had their turn.
     turn: u64,
     tombstones: TombstoneLimits,
@@ -147,7 +148,7 @@ pub struct Mover {
 }
 
 impl Mover {
-    pub fn new(now: Duration) -> Mover {
+    pub fn new(now: Moment) -> Mover {
         Mover {
             filling: None,
             pausing: None,
@@ -186,7 +187,7 @@ impl Mover {
         self.sent
     }
 
-    pub fn handle(&mut self, now: Duration, input: MoverInput, plane: &impl Plane) {
+    pub fn handle(&mut self, now: Moment, input: MoverInput, plane: &impl Plane) {
         match input {
             MoverInput::Order(order) => self.carry_out(now, order, plane),
             MoverInput::FillRefused { fill } => {
@@ -212,10 +213,10 @@ impl Mover {
         }
     }
 
-    fn carry_out(&mut self, now: Duration, order: Order, plane: &impl Plane) {
+    fn carry_out(&mut self, now: Moment, order: Order, plane: &impl Plane) {
         match order {
             Order::Fill { attempt, bucket, taker } => {
-                self.start_fill(now, attempt, (bucket, taker), plane);
+                self.start_fill(now, attempt, bucket, taker, plane);
             }
             Order::Cancel { attempt } => {
                 if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -227,7 +228,7 @@ impl Mover {
     }
 
     /// Does the work that is possible now.
-    pub fn go_on(&mut self, now: Duration, plane: &impl Plane) {
+    pub fn go_on(&mut self, now: Moment, plane: &impl Plane) {
         self.fill_on(now, plane);
         self.report_drained(plane);
         self.settlements.go_on(&plane.map(), plane);
@@ -267,9 +268,10 @@ impl Mover {
 
     fn start_fill(
         &mut self,
-        now: Duration,
+        now: Moment,
         attempt: Attempt,
-        (bucket, taker): (Hashmask, NodeId),
+        bucket: Hashmask,
+        taker: NodeId,
         plane: &impl Plane,
     ) {
         if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
@@ -323,7 +325,7 @@ impl Mover {
     }
 
     /// Sends as much as the window and the bandwidth cap allow.
-    fn fill_on(&mut self, now: Duration, plane: &impl Plane) {
+    fn fill_on(&mut self, now: Moment, plane: &impl Plane) {
         while let Some(filling) = &mut self.filling {
             if plane.is_gone(filling.source.link) {
                 return self.abandon_fill(plane);
@@ -345,10 +347,10 @@ impl Mover {
         }
     }
 
-    fn may_send(&mut self, now: Duration, plane: &impl Plane) -> bool {
+    fn may_send(&mut self, now: Moment, plane: &impl Plane) -> bool {
         let Some(rate) = plane.map().settings().fill_rate else { return true };
         let (since, sent) = self.paced;
-        let elapsed = now.saturating_sub(since);
+        let elapsed = now.since(since);
         if elapsed > Duration::from_secs(1) {
             self.paced = (now, 0);
         }
@@ -357,7 +359,7 @@ impl Mover {
 
     /// Sends a piece of a large value, a chunk of a slot, or the end. Breaks if this node is no longer the
     /// bucket's primary.
-    fn send_some(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
+    fn send_some(&mut self, now: Moment, plane: &impl Plane) -> ControlFlow<()> {
         let Some(Filling { source, .. }) = &mut self.filling else {
             return ControlFlow::Break(());
         };
@@ -396,7 +398,7 @@ impl Mover {
     }
 
     /// Ends the fill when all slots are sent: from now on replies wait for the taker.
-    fn end_fill(&mut self, now: Duration, plane: &impl Plane) -> ControlFlow<()> {
+    fn end_fill(&mut self, now: Moment, plane: &impl Plane) -> ControlFlow<()> {
         let Some(filling) = &mut self.filling else { return ControlFlow::Break(()) };
         let source = &filling.source;
         let epoch = plane.with_moves(|outgoing| {
@@ -424,7 +426,7 @@ impl Mover {
         ControlFlow::Continue(())
     }
 
-    fn report_filled(&mut self, now: Duration, plane: &impl Plane) {
+    fn report_filled(&mut self, now: Moment, plane: &impl Plane) {
         let Some(filling) = self.filling.as_mut().filter(|it| it.reported.is_none()) else {
             return;
         };
@@ -541,7 +543,7 @@ impl Mover {
         }
     }
 
-    fn forget_pending_promotions(&mut self, now: Duration, plane: &impl Plane) {
+    fn forget_pending_promotions(&mut self, now: Moment, plane: &impl Plane) {
         let before = self.pending_promotions.len();
         if before == 0 {
             return;
@@ -563,7 +565,7 @@ impl Mover {
     // ---- Peers that fall behind.
 
     /// Forces a decision on a finished fill that nobody has decided on for two leases: it must have been forgotten.
-    fn report_forgotten_fill(&mut self, now: Duration, plane: &impl Plane) {
+    fn report_forgotten_fill(&mut self, now: Moment, plane: &impl Plane) {
         let long = 2 * plane.map().settings().lease;
         let reported = self.filling.as_ref().and_then(|filling| filling.reported);
         if reported.is_some_and(|since| now > since + long) {

@@ -3,9 +3,9 @@
 //! outstanding bytes from its primary for `pending-after` marks its copies of that primary as *pending*.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use super::{Plane, Report, me_in};
+use crate::Moment;
 use crate::map::NodeId;
 
 /// Number of reports (`Report::Beat`) that a primary sends per `pending-after`.
@@ -13,13 +13,13 @@ const BEATS: u32 = 4;
 
 #[derive(Default)]
 pub(super) struct Pending {
-    beat_due: Duration,
+    beat_due: Moment,
     /// The time since when this node backs up each of these primaries.
-    since: BTreeMap<NodeId, Duration>,
+    since: BTreeMap<NodeId, Moment>,
 }
 
 impl Pending {
-    pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
+    pub(super) fn look(&mut self, now: Moment, plane: &impl Plane) {
         let map = plane.map();
         let Some(me) = me_in(&map, plane) else { return };
         let after = map.settings().pending_after;
@@ -43,7 +43,7 @@ impl Pending {
         for node in theirs {
             self.since.entry(node).or_insert(now);
         }
-        let heard = |(node, since): (&NodeId, &Duration)| plane.heard(*node).max(*since);
+        let heard = |(node, since): (&NodeId, &Moment)| plane.heard(*node).max(*since);
         let silent = self.since.iter().filter(|it| now > heard((it.0, it.1)) + after);
         plane.set_pending(silent.map(|(node, _)| *node).collect());
     }

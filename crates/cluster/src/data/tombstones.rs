@@ -6,6 +6,7 @@ use std::time::Duration;
 use placement::Slot;
 
 use super::Plane;
+use crate::Moment;
 
 const TOMBS_MAX: usize = 1_000_000;
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -13,13 +14,13 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct TombstoneLimits {
-    look_due: Duration,
+    look_due: Moment,
     /// The time at which this process first saw that another side may be running.
-    parted: Option<Duration>,
+    parted: Option<Moment>,
 }
 
 impl TombstoneLimits {
-    pub(super) fn look(&mut self, now: Duration, plane: &impl Plane) {
+    pub(super) fn look(&mut self, now: Moment, plane: &impl Plane) {
         if !plane.map().keeps_divergence() {
             self.parted = None;
             return;

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::Moment;
 use crate::replication::{FrameNumber, LinkId, Outbox};
 
 /// Some tenths of a millisecond of work for the other end.
@@ -22,16 +23,16 @@ pub(super) struct Window {
     link: Option<LinkId>,
     /// The last frame on the link that the fill has added or seen.
     known: FrameNumber,
-    narrow_until: Duration,
+    narrow_until: Moment,
     /// A frame whose acknowledgement is awaited, and the time it was added.
-    asked: Option<(FrameNumber, Duration)>,
+    asked: Option<(FrameNumber, Moment)>,
     /// Estimated round-trip time without queueing, once it is known.
     round: Option<Duration>,
 }
 
 impl Window {
     /// Starts a fill. On another link than before, neither the clients' writes nor the round-trip time are known yet.
-    pub(super) fn turn_to(&mut self, now: Duration, link: LinkId, outbox: &Outbox) {
+    pub(super) fn turn_to(&mut self, now: Moment, link: LinkId, outbox: &Outbox) {
         if self.link.replace(link) != Some(link) {
             self.known = outbox.last();
             self.narrow_until = now + MEMORY;
@@ -42,7 +43,7 @@ impl Window {
     /// Lets the fill append frames of its own; these do not count as clients' writes.
     pub(super) fn add<R>(
         &mut self,
-        now: Duration,
+        now: Moment,
         outbox: &mut Outbox,
         add: impl FnOnce(&mut Outbox) -> R,
     ) -> R {
@@ -55,7 +56,7 @@ impl Window {
         result
     }
 
-    pub(super) fn bytes(&mut self, now: Duration, last: FrameNumber, acked: FrameNumber) -> usize {
+    pub(super) fn bytes(&mut self, now: Moment, last: FrameNumber, acked: FrameNumber) -> usize {
         self.measure(now, acked);
         if core::mem::replace(&mut self.known, last) != last {
             self.narrow_until = now + MEMORY;
@@ -68,9 +69,9 @@ impl Window {
         usize::try_from(needed).unwrap_or(WIDE).saturating_add(NARROW).min(WIDE)
     }
 
-    fn measure(&mut self, now: Duration, acked: FrameNumber) {
+    fn measure(&mut self, now: Moment, acked: FrameNumber) {
         let Some((_, since)) = self.asked.take_if(|(number, _)| *number <= acked) else { return };
-        let (took, known) = (now.saturating_sub(since), self.round.unwrap_or(Duration::MAX));
+        let (took, known) = (now.since(since), self.round.unwrap_or(Duration::MAX));
         self.round = Some(took.min(known.saturating_add(known / PATIENCE)));
     }
 }
@@ -80,7 +81,8 @@ mod tests {
     use super::*;
     use crate::replication::Frame;
 
-    const AT: Duration = Duration::from_secs(9);
+    const EARLIER: Moment = Moment::from_clock(Duration::from_secs(9));
+    const AT: Moment = Moment::from_clock(Duration::from_secs(9).saturating_add(MEMORY));
 
     const NONE: FrameNumber = FrameNumber(0);
 
@@ -92,8 +94,8 @@ mod tests {
     fn it_is_narrow_while_somebody_writes_and_wide_when_nobody_does() {
         let (mut window, mut outbox) = (Window::default(), Outbox::default());
         write(&mut outbox);
-        window.turn_to(AT - MEMORY, LinkId(1), &outbox);
-        assert_eq!(window.bytes(AT - MEMORY, outbox.last(), NONE), NARROW, "it is not known yet");
+        window.turn_to(EARLIER, LinkId(1), &outbox);
+        assert_eq!(window.bytes(EARLIER, outbox.last(), NONE), NARROW, "it is not known yet");
         assert_eq!(window.bytes(AT, outbox.last(), NONE), WIDE);
         window.add(AT, &mut outbox, write);
         assert_eq!(

@@ -160,10 +160,10 @@ impl Source {
             return;
         }
         if matches!(self.walk, SlotWalk::NotBegun) {
-            self.begin_slot(slot, (table, replica), seed, outbox);
+            self.begin_slot(slot, table, replica, seed, outbox);
         }
         if let SlotWalk::Remembered(after) = &self.walk {
-            self.walk = send_remembered(table, (self.fill, slot), after.as_deref(), outbox);
+            self.walk = send_remembered(table, self.fill, slot, after.as_deref(), outbox);
         }
         let Some(downstream) = replica.downstream_mut(self.link) else { return };
         let SyncState::Partly { begun_at } = downstream.stage() else { return };
@@ -181,7 +181,8 @@ impl Source {
     fn begin_slot(
         &mut self,
         slot: Slot,
-        (table, replica): (&SlotTable, &mut SlotReplica),
+        table: &SlotTable,
+        replica: &mut SlotReplica,
         seed: &Seed,
         outbox: &mut Outbox,
     ) {
@@ -290,7 +291,8 @@ impl Source {
 /// is among the items.
 fn send_remembered(
     table: &SlotTable,
-    (fill, slot): (FillId, Slot),
+    fill: FillId,
+    slot: Slot,
     after: Option<&[u8]>,
     outbox: &mut Outbox,
 ) -> SlotWalk {

@@ -42,12 +42,13 @@ impl Taker {
         receiver.table.begin_copy(position.version, receiver.seed)
     }
 
-    /// Begins a slot of which a copy was kept: only its changes follow. Returns false if the copy is no longer
-    /// there as it was.
+    /// Begins a slot of which a copy was kept at `from`: only its changes up to `position` follow. Returns false if
+    /// the copy is no longer there as it was.
     pub fn begin_newer(
         &mut self,
         receiver: &mut Receiver<'_>,
-        (from, position): (Position, Position),
+        from: Position,
+        position: Position,
     ) -> bool {
         let Receiver { table, replica, .. } = receiver;
         if replica.role() != Role::Stale || replica.position(table) != from {

@@ -10,8 +10,8 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, Role, SlotReplica, SyncState,
-    receive_effects, receive_images, slot_of_unit,
+    Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role, SlotReplica,
+    SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
 
@@ -144,16 +144,20 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
     match *frame {
         Frame::Effects { reign, written_in, unit } => {
             assert!(slot_of_unit(unit).is_some());
-            return Some(receive_effects(to, (reign, written_in), unit, nothing));
+            return Some(receive_effects(
+                to,
+                RecordedUnit { reign, written_in, effects: unit },
+                nothing,
+            ));
         }
         Frame::Images { reign, from, to: version, images, .. } => {
-            return Some(receive_images(to, reign, (from, version), images, nothing));
+            return Some(receive_images(to, reign, from, version, images, nothing));
         }
         Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
         Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
         Frame::FillNewer { from, position, .. } => {
-            assert!(taker.unwrap().begin_newer(to, (from, position)));
+            assert!(taker.unwrap().begin_newer(to, from, position));
         }
         Frame::FillGone { keys, .. } => taker.unwrap().take_gone(to, keys, nothing).unwrap(),
         Frame::FillItems { items, .. } => taker.unwrap().take_items(to, items, nothing).unwrap(),

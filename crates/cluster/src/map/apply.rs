@@ -6,8 +6,8 @@ use std::sync::Arc;
 use placement::Hashmask;
 
 use super::{
-    Bucket, Change, ChangeOutcome, ChangeRefusal, DropReason, Epoch, Load, LogIndex, Map, Member,
-    NodeId, Source,
+    Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, Load, LogIndex,
+    Map, Member, NodeId, Source,
 };
 
 impl Map {
@@ -77,10 +77,11 @@ impl Map {
             Change::Split(buckets) => self.split(buckets),
             Change::Recreate { bucket, node, from, expected } => {
                 self.change_bucket(*bucket, *expected, |map, place| {
-                    map.recreate(index, place, (*node, *from))
+                    map.recreate(index, place, *node, *from)
                 })
             }
             Change::Settled { node, buckets } => self.settle(*node, buckets),
+            Change::Write { documents, expected } => self.write(index, documents, *expected),
             Change::Set(setting) => {
                 Arc::make_mut(&mut self.settings).set(setting);
                 ChangeOutcome::Applied
@@ -244,7 +245,8 @@ impl Map {
         &mut self,
         index: LogIndex,
         place: usize,
-        (node, from): (NodeId, Source),
+        node: NodeId,
+        from: Source,
     ) -> ChangeOutcome {
         let member = self.member(node).is_some();
         let bucket = self.buckets.get_mut(place);
@@ -305,6 +307,22 @@ impl Map {
         lost.extend(parent.split().map(|child| (child, holders.clone())));
     }
 
+    fn write(
+        &mut self,
+        index: LogIndex,
+        writes: &[DocumentWrite],
+        expected: LogIndex,
+    ) -> ChangeOutcome {
+        if self.documents.version() != expected {
+            return ChangeOutcome::Stale;
+        }
+        if let Err(error) = self.documents.check(writes) {
+            return ChangeOutcome::Refused(ChangeRefusal::Document(error));
+        }
+        Arc::make_mut(&mut self.documents).write(index, writes);
+        ChangeOutcome::Applied
+    }
+
     fn load_mut(&mut self, node: NodeId) -> &mut Load {
         let place = self.place_of(node).expect("a holder is a member");
         &mut self.loads[place]
@@ -330,7 +348,10 @@ impl Change {
             | Change::Recreate { .. }
             | Change::Set(_)
             | Change::Yield(_) => true,
-            Change::AddBackup { .. } | Change::Promote { .. } | Change::Settled { .. } => false,
+            Change::AddBackup { .. }
+            | Change::Promote { .. }
+            | Change::Settled { .. }
+            | Change::Write { .. } => false,
             Change::DropBackup { because, .. } => *because == DropReason::OutOfSync,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
-use super::{Epoch, Generation, Member, NodeId, Setting};
+use super::{DocumentError, DocumentWrite, Epoch, Generation, LogIndex, Member, NodeId, Setting};
 
 /// A change of the map. A change of a bucket names the bucket's epoch it expects; if that is no longer
 /// its epoch, it does nothing. Giving a *primary* away is `AddBackup(to)`, `Promote(to)`,
@@ -65,6 +65,12 @@ pub enum Change {
         node: NodeId,
         buckets: Vec<Hashmask>,
     },
+    /// Writes documents, all or none. Stale unless `expected` is the version of the documents: so a write
+    /// that is in the log twice takes effect once.
+    Write {
+        documents: Vec<DocumentWrite>,
+        expected: LogIndex,
+    },
 }
 
 /// The reason a copy is dropped.
@@ -108,4 +114,5 @@ pub enum ChangeRefusal {
     StillServes(Hashmask),
     /// This generation has ended.
     Yielded(Generation),
+    Document(DocumentError),
 }

@@ -467,3 +467,26 @@ fn a_step_of_an_older_plan_makes_everybody_plan_anew() {
     log.map.apply_entry(LogIndex(51), Some(Epoch(1)), &late);
     assert_eq!(log.map.basis(), log.map.epoch());
 }
+
+#[test]
+fn a_write_of_documents_that_is_in_the_log_twice_takes_effect_once() {
+    let mut log = Log::new();
+    let expected = log.map.documents().version();
+    let one = Change::Write { documents: vec![DocumentWrite::put("a", *b"1")], expected };
+    assert_eq!(log.commit(&one), ChangeOutcome::Applied);
+    let expected = log.map.documents().version();
+    let two = Change::Write { documents: vec![DocumentWrite::put("a", *b"2")], expected };
+    assert_eq!(log.commit(&two), ChangeOutcome::Applied);
+    let (epoch, basis) = (log.map.epoch(), log.map.basis());
+    assert_eq!(log.commit(&one), ChangeOutcome::Stale);
+    assert_eq!(&*log.map.documents().get("a").unwrap().content, b"2");
+    assert_eq!((log.map.epoch(), log.map.basis()), (epoch, basis));
+}
+
+#[test]
+fn documents_do_not_disturb_the_plan() {
+    let mut log = Log::of_three();
+    let (basis, expected) = (log.map.basis(), log.map.documents().version());
+    log.commit(&Change::Write { documents: vec![DocumentWrite::put("a", *b"1")], expected });
+    assert_eq!(log.map.basis(), basis);
+}

@@ -11,8 +11,8 @@ use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Away, Bucket, Chunked, ClusterSettings, Epoch, Generation, Holders, Load, LogIndex, Map,
-    Member, NodeId,
+    Away, Bucket, Chunked, ClusterSettings, DOCUMENTS_BYTES_MAX, Documents, Epoch, Generation,
+    Holders, Load, LogIndex, Map, Member, NodeId,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -31,6 +31,7 @@ pub(super) struct Written {
     anew: BTreeMap<Hashmask, Holders>,
     partitioned_members: Vec<Member>,
     away: BTreeMap<NodeId, Away>,
+    documents: Documents,
 }
 
 /// The reason an input is not a valid map.
@@ -61,6 +62,7 @@ impl From<Map> for Written {
             anew: BTreeMap::clone(&map.anew),
             partitioned_members: Vec::clone(&map.partitioned_members),
             away: BTreeMap::clone(&map.away),
+            documents: Documents::clone(&map.documents),
         }
     }
 }
@@ -86,6 +88,7 @@ impl TryFrom<Written> for Map {
             anew: Arc::new(written.anew),
             partitioned_members: Arc::new(written.partitioned_members),
             away: Arc::new(written.away),
+            documents: Arc::new(written.documents),
         };
         map.set_buckets(written.buckets);
         Ok(map)
@@ -122,7 +125,8 @@ impl Written {
         let without = self.buckets.iter().filter(|bucket| bucket.holders.is_empty());
         let lost = without.map(|bucket| &bucket.hashmask);
         let is_exact = lost.eq(self.lost.keys());
-        require(is_exact, "the lost buckets are not the buckets without a holder")
+        require(is_exact, "the lost buckets are not the buckets without a holder")?;
+        require(self.documents.bytes() <= DOCUMENTS_BYTES_MAX, "the documents are too large")
     }
 
     /// Checks that every slot is in exactly one bucket.

@@ -37,6 +37,13 @@ struct Theirs<'a> {
     item: Option<NewItem<'a>>,
 }
 
+/// The emptying of the slot on the other side.
+struct Emptying {
+    version: Version,
+    /// The version at which their history diverged.
+    parted: Version,
+}
+
 struct NewItem<'a> {
     value: NewValue<'a>,
     expires_at: Option<store::UnixMillis>,
@@ -63,7 +70,8 @@ impl Taker {
     /// giver's history of the slot diverged.
     pub fn take(
         &mut self,
-        (parted, batch): (Version, Batch<'_>),
+        parted: Version,
+        batch: Batch<'_>,
         seed: &Seed,
         ground: &mut impl Ground,
     ) -> Tally {
@@ -89,7 +97,7 @@ impl Taker {
                     take_one(Theirs { key, version, parted, item: None }, ground, &mut tally);
                 }
                 MergedChange::Emptied { version } => {
-                    empty((parted, version), seed, ground, &mut tally);
+                    empty(&Emptying { version, parted }, seed, ground, &mut tally);
                 }
                 MergedChange::Piece(piece) => self.take_piece(piece),
             }
@@ -129,23 +137,19 @@ fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
 }
 
 /// Merges the emptying of the slot on the other side.
-fn empty(
-    (parted, version): (Version, Version),
-    seed: &Seed,
-    ground: &mut impl Ground,
-    tally: &mut Tally,
-) {
+fn empty(theirs: &Emptying, seed: &Seed, ground: &mut impl Ground, tally: &mut Tally) {
     let mut keys = Vec::new();
     let at = ground.table().divergence().map_or(Version::ZERO, DivergenceLog::at);
     ground.table().for_each(|found| {
         // Later items are not affected.
-        if found.item.version() <= at.max(version) {
+        if found.item.version() <= at.max(theirs.version) {
             keys.push(found.item.key().to_vec());
         }
     });
+    let Emptying { version, parted } = *theirs;
     for key in keys {
-        let theirs = Theirs { key: seed.key(&key), version, parted, item: None };
-        take_one(theirs, ground, tally);
+        let removal = Theirs { key: seed.key(&key), version, parted, item: None };
+        take_one(removal, ground, tally);
     }
 }
 

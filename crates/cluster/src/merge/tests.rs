@@ -123,7 +123,7 @@ fn hand_over_with(from: &Shore, to: &mut Shore, mut disturb: impl FnMut(u64) -> 
                 let batch = Batch::read(&changes).unwrap();
                 to.now = to.now.max(batch.latest().time().0 + 1);
                 let seed = to.seed.clone();
-                Reply::Merged(taker.take((Version(parted), batch), &seed, to))
+                Reply::Merged(taker.take(Version(parted), batch, &seed, to))
             }
         };
         assert_eq!(giver.answered(reply), Course::On);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::outbox::BadAck;
 use super::{FrameNumber, Outbox};
+use crate::Moment;
 
 /// Writers wait while more bytes than this are unacknowledged. One command may exceed it by the bytes it records.
 pub const BACKLOG_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -19,14 +20,14 @@ const APPLIED_BYTES_PER_SECOND: usize = 64 * 1024 * 1024;
 pub struct Backlog {
     outbox: Outbox,
     /// The time since when the other end owes an acknowledgement; restarted by each one that makes progress.
-    waiting_since: Duration,
+    waiting_since: Moment,
     is_congested: bool,
     /// The largest unacknowledged unit: its last frame, and its length in bytes.
     largest: Option<(FrameNumber, usize)>,
 }
 
 impl Backlog {
-    pub fn new(now: Duration) -> Backlog {
+    pub fn new(now: Moment) -> Backlog {
         Backlog {
             outbox: Outbox::default(),
             waiting_since: now,
@@ -48,7 +49,7 @@ impl Backlog {
     #[inline]
     pub fn append<R>(
         &mut self,
-        now: impl FnOnce() -> Duration,
+        now: impl FnOnce() -> Moment,
         work: impl FnOnce(&mut Outbox) -> R,
     ) -> R {
         if self.outbox.last() == self.outbox.acked() {
@@ -67,7 +68,7 @@ impl Backlog {
     }
 
     /// Records that the other end has applied all frames up to `through`.
-    pub fn acknowledge(&mut self, now: Duration, through: FrameNumber) -> Result<(), BadAck> {
+    pub fn acknowledge(&mut self, now: Moment, through: FrameNumber) -> Result<(), BadAck> {
         let before = self.outbox.acked();
         self.outbox.acknowledge(through)?;
         if self.outbox.acked() > before {
@@ -93,9 +94,9 @@ impl Backlog {
 
     /// Returns whether the other end owes an acknowledgement and has made no progress for longer than
     /// `patience` plus the time it takes to apply the largest unit it owes.
-    pub fn is_stuck(&self, now: Duration, patience: Duration) -> bool {
+    pub fn is_stuck(&self, now: Moment, patience: Duration) -> bool {
         let owes = self.outbox.last() > self.outbox.acked();
-        owes && now.saturating_sub(self.waiting_since) > patience + self.applying_takes()
+        owes && now.since(self.waiting_since) > patience + self.applying_takes()
     }
 
     fn applying_takes(&self) -> Duration {
@@ -112,7 +113,12 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(1);
     const TICK: Duration = Duration::from_millis(100);
 
-    fn push(backlog: &mut Backlog, now: Duration, bytes: usize) {
+    /// Returns the time after this many leases.
+    fn at(leases: u32) -> Moment {
+        Moment::START + leases * LEASE
+    }
+
+    fn push(backlog: &mut Backlog, now: Moment, bytes: usize) {
         let bytes = vec![0; bytes];
         backlog.append(|| now, |outbox| outbox.push(&Frame::News { bytes: &bytes }));
     }
@@ -125,18 +131,18 @@ mod tests {
 
     #[test]
     fn a_large_backlog_is_not_stuck_while_it_makes_progress() {
-        let mut backlog = Backlog::new(Duration::ZERO);
-        push(&mut backlog, Duration::ZERO, 300 << 20);
+        let mut backlog = Backlog::new(Moment::START);
+        push(&mut backlog, Moment::START, 300 << 20);
         send_all(&mut backlog);
         let frames = backlog.outbox().last().0;
-        assert!(!backlog.is_stuck(TICK, LEASE), "however large, it is young");
-        let mut now = Duration::ZERO;
+        assert!(!backlog.is_stuck(Moment::START + TICK, LEASE), "however large, it is young");
+        let mut now = Moment::START;
         for number in (1..=frames).step_by(37) {
             now += LEASE * 9 / 10;
             assert!(!backlog.is_stuck(now, LEASE), "{number} of {frames}");
             backlog.acknowledge(now, FrameNumber(number)).unwrap();
         }
-        assert!(now > 20 * LEASE, "it took its time");
+        assert!(now.since(Moment::START) > 20 * LEASE, "it took its time");
         backlog.acknowledge(now, FrameNumber(frames - 1)).unwrap();
         let late = now + LEASE + backlog.applying_takes();
         assert!(!backlog.is_stuck(late, LEASE));
@@ -152,39 +158,39 @@ mod tests {
 
     #[test]
     fn a_large_unit_is_given_the_time_to_be_applied_as_a_whole() {
-        let mut backlog = Backlog::new(Duration::ZERO);
-        push(&mut backlog, Duration::ZERO, 640 << 20);
+        let mut backlog = Backlog::new(Moment::START);
+        push(&mut backlog, Moment::START, 640 << 20);
         send_all(&mut backlog);
         let last = backlog.outbox().last();
         // Its parts have arrived; the backup assembles them and applies the whole.
-        backlog.acknowledge(LEASE, FrameNumber(last.0 - 1)).unwrap();
-        push(&mut backlog, LEASE, 100);
-        assert!(!backlog.is_stuck(11 * LEASE, LEASE));
-        assert!(backlog.is_stuck(12 * LEASE + TICK, LEASE), "but not for ever");
-        backlog.acknowledge(2 * LEASE, last).unwrap();
-        assert!(!backlog.is_stuck(3 * LEASE, LEASE));
-        assert!(backlog.is_stuck(3 * LEASE + TICK, LEASE), "a small one earns nothing");
+        backlog.acknowledge(at(1), FrameNumber(last.0 - 1)).unwrap();
+        push(&mut backlog, at(1), 100);
+        assert!(!backlog.is_stuck(at(11), LEASE));
+        assert!(backlog.is_stuck(at(12) + TICK, LEASE), "but not for ever");
+        backlog.acknowledge(at(2), last).unwrap();
+        assert!(!backlog.is_stuck(at(3), LEASE));
+        assert!(backlog.is_stuck(at(3) + TICK, LEASE), "a small one earns nothing");
     }
 
     #[test]
     fn writers_wait_above_the_limit_and_go_on_when_it_has_shrunk_to_half() {
-        let mut backlog = Backlog::new(Duration::ZERO);
-        push(&mut backlog, Duration::ZERO, BACKLOG_BYTES_MAX - 10_000);
+        let mut backlog = Backlog::new(Moment::START);
+        push(&mut backlog, Moment::START, BACKLOG_BYTES_MAX - 10_000);
         assert!(!backlog.is_congested());
-        push(&mut backlog, Duration::ZERO, 300 << 20);
+        push(&mut backlog, Moment::START, 300 << 20);
         assert!(backlog.is_congested());
         send_all(&mut backlog);
         let last = backlog.outbox().last().0;
         let congested_until = (1..=last).find(|number| {
-            backlog.acknowledge(Duration::ZERO, FrameNumber(*number)).unwrap();
+            backlog.acknowledge(Moment::START, FrameNumber(*number)).unwrap();
             !backlog.is_congested()
         });
         assert!(congested_until.is_some_and(|number| number < last));
         let kept = backlog.outbox().unacknowledged_bytes();
         assert!(kept <= RELIEVED_BYTES && kept > RELIEVED_BYTES * 9 / 10, "{kept}");
-        push(&mut backlog, Duration::ZERO, 1);
+        push(&mut backlog, Moment::START, 1);
         assert!(!backlog.is_congested());
-        push(&mut backlog, Duration::ZERO, BACKLOG_BYTES_MAX);
+        push(&mut backlog, Moment::START, BACKLOG_BYTES_MAX);
         assert!(backlog.is_congested());
         backlog.forget();
         assert!(!backlog.is_congested());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use store::{Effect, Recorded, Seed, SlotTable, Version};
 
-use super::Position;
+use super::{Position, RecordedUnit};
 use crate::map::LogIndex;
 
 /// Maximum number of removals remembered of a small slot. The limit of a larger slot is its number of items:
@@ -40,19 +40,13 @@ impl Past {
         then.version >= self.since && reigns.any(is_within)
     }
 
-    /// Records a unit that the table has just applied. Its first effect was made in the reign `now` on top of a
-    /// change of the reign `before`.
-    pub fn note(
-        &mut self,
-        (before, now): (LogIndex, LogIndex),
-        unit: &[u8],
-        table: &SlotTable,
-        seed: &Seed,
-    ) {
-        let mut rest = unit;
+    /// Records a unit that the table has just applied.
+    pub fn note(&mut self, unit: RecordedUnit<'_>, table: &SlotTable, seed: &Seed) {
+        let RecordedUnit { reign, written_in, effects } = unit;
+        let mut rest = effects;
         while let Ok((recorded, behind)) = Recorded::read(rest, seed) {
-            if before != now && rest.len() == unit.len() {
-                self.ends.push((before, recorded.previous));
+            if written_in != reign && rest.len() == effects.len() {
+                self.ends.push((written_in, recorded.previous));
             }
             match recorded.effect {
                 Effect::Remove { key, .. } => {
@@ -120,8 +114,10 @@ mod tests {
             let slot = placement::Slot::of(b"a");
             Recorded::write(slot, (before, version), effect, &mut unit);
             let _ = self.table.apply(effect, version, Touch::Nothing, &self.seed);
-            self.past.note((self.written_in, LogIndex(reign)), &unit, &self.table, &self.seed);
-            self.written_in = LogIndex(reign);
+            let (reign, written_in) = (LogIndex(reign), self.written_in);
+            let unit = RecordedUnit { reign, written_in, effects: &unit };
+            self.past.note(unit, &self.table, &self.seed);
+            self.written_in = reign;
             self.at()
         }
 

@@ -71,14 +71,25 @@ impl Receiver<'_> {
     }
 }
 
+/// A unit as its primary has recorded it.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedUnit<'a> {
+    /// The reign in which it was made.
+    pub reign: LogIndex,
+    /// The reign of the change it builds on.
+    pub written_in: LogIndex,
+    /// The effects, each decoded by `store::Recorded`.
+    pub effects: &'a [u8],
+}
+
 /// Applies the effects of one command. All of them are read before the first is applied.
 pub fn receive_effects(
     receiver: &mut Receiver<'_>,
-    (reign, written_in): (LogIndex, LogIndex),
-    unit: &[u8],
+    unit: RecordedUnit<'_>,
     mut applied: impl FnMut(Applied),
 ) -> Received {
-    let (first, last) = match ends(unit, receiver.seed) {
+    let RecordedUnit { reign, written_in, effects } = unit;
+    let (first, last) = match ends(effects, receiver.seed) {
         Ok(ends) => ends,
         Err(error) => return Received::Garbled(error),
     };
@@ -86,7 +97,7 @@ pub fn receive_effects(
     if let Err(received) = receiver.judge(reign, from, last) {
         return received;
     }
-    let mut rest = unit;
+    let mut rest = effects;
     while !rest.is_empty() {
         let Ok((recorded, behind)) = Recorded::read(rest, receiver.seed) else {
             unreachable!("it was read a moment ago")
@@ -96,7 +107,7 @@ pub fn receive_effects(
         rest = behind;
     }
     if let Some(past) = receiver.replica.past_mut() {
-        past.note((written_in, reign), unit, receiver.table, receiver.seed);
+        past.note(unit, receiver.table, receiver.seed);
     }
     receiver.moved_to(reign);
     Received::Applied
@@ -152,7 +163,8 @@ pub fn write_gone(key: &[u8], out: &mut Vec<u8>) {
 pub fn receive_images(
     receiver: &mut Receiver<'_>,
     reign: LogIndex,
-    (from, to): (Position, Version),
+    from: Position,
+    to: Version,
     images: &[u8],
     mut applied: impl FnMut(Applied),
 ) -> Received {

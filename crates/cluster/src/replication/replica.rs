@@ -169,7 +169,8 @@ impl SlotReplica {
         &mut self,
         bucket: &Bucket,
         me: NodeId,
-        (fill_to, inherits): (Option<LinkId>, bool),
+        fill_to: Option<LinkId>,
+        inherits: bool,
         links: &impl LinkProgress,
     ) {
         if bucket.primary() == Some(me) {

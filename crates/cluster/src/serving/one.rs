@@ -8,7 +8,7 @@ use super::effects::EffectLog;
 use super::slots::{
     Access, ChangeContext, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
 };
-use crate::data::SlotState;
+use crate::replication::SlotState;
 
 pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
@@ -25,13 +25,14 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
     #[inline]
     pub fn open(
         plane: &'a P,
-        (slot, state): (Slot, P::Guard<'a>),
+        slot: Slot,
+        state: P::Guard<'a>,
         access: &Access,
         effects: &'e mut EffectLog,
     ) -> Result<ServedSlot<'a, 'e, P>, Denied> {
         debug_assert!(!access.need.reads_copy, "a copy is not read this way");
         if !state.is_plain() || access.need.copies > 1 {
-            check_backlog(plane, (slot, &state), access)?;
+            check_backlog(plane, slot, &state, access)?;
             check_slot(slot, &state, access.need)?;
         }
         Ok(ServedSlot { plane, slot, state, effects, reshaped: false })

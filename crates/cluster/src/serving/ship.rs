@@ -5,7 +5,7 @@ use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{
-    Frame, FrameNumber, LinkId, Position, SlotReplica, SyncState, write_image,
+    Frame, FrameNumber, LinkId, Position, RecordedUnit, SlotReplica, SyncState, write_image,
 };
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
@@ -36,7 +36,7 @@ pub fn ship(
                     push(downstream.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let from = Position { reign: written_in, version: touched.from };
-                    send_images(table, (from, reign), touched.keys, |frame| {
+                    send_images(table, reign, from, touched.keys, |frame| {
                         push(downstream.link(), frame)
                     })
                 }
@@ -45,7 +45,7 @@ pub fn ship(
         downstream.sent(number);
     }
     if let Some(past) = replica.past_mut() {
-        past.note((written_in, reign), unit, table, seed);
+        past.note(RecordedUnit { reign, written_in, effects: unit }, table, seed);
     }
     replica.written_by(reign);
 }
@@ -54,7 +54,8 @@ pub fn ship(
 /// the last one brings it to the table's version.
 fn send_images(
     table: &SlotTable,
-    (mut from, reign): (Position, LogIndex),
+    reign: LogIndex,
+    mut from: Position,
     mut keys: Vec<Key<'_>>,
     mut push: impl FnMut(&Frame<'_>) -> FrameNumber,
 ) -> FrameNumber {

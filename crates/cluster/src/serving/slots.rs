@@ -14,8 +14,7 @@ use super::access::{Need, Obstacle, SlotAccess};
 use super::effects::EffectLog;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
-use crate::data::SlotState;
-use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotState};
 use crate::rules::{Rule, holds};
 
 /// The locks, links and counters that serving depends on.
@@ -214,11 +213,12 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
     #[inline]
     fn check(&self, plane: &P, access: &Access) -> Result<(), Denied> {
         if let LockedSet::One(slot, state) = &self.held {
-            check_backlog(plane, (*slot, state), access)?;
+            check_backlog(plane, *slot, state, access)?;
             return check_slot(*slot, state, access.need);
         }
         if access.heeds_backlog && plane.has_congestion() {
-            self.states().try_for_each(|state| check_backlog(plane, state, access))?;
+            self.states()
+                .try_for_each(|(slot, state)| check_backlog(plane, slot, state, access))?;
         }
         if self.named.is_some() {
             self.check_all(access.need)?;
@@ -238,7 +238,8 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
 #[inline]
 pub(super) fn check_backlog<P: ServingPlane>(
     plane: &P,
-    (slot, state): (Slot, &SlotState),
+    slot: Slot,
+    state: &SlotState,
     access: &Access,
 ) -> Result<(), Denied> {
     if !access.heeds_backlog || state.is_plain() || !plane.has_congestion() {

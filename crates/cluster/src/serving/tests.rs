@@ -7,9 +7,8 @@ use placement::{Hashmask, Mask, Slot};
 use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis};
 
 use super::*;
-use crate::data::SlotState;
 use crate::map::{Bucket, Epoch, LogIndex, NodeId};
-use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role, SlotState};
 
 const ME: NodeId = NodeId(1);
 const FIRST: NodeId = NodeId(2);
@@ -112,7 +111,7 @@ impl Desk {
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
     fn map_says(&self, key: &str, reign: LogIndex, holders: &[NodeId]) {
         let bucket = bucket(key, reign, holders);
-        self.lock_slot(Slot::of(key.as_bytes())).replica.follow(&bucket, ME, (None, false), self);
+        self.lock_slot(Slot::of(key.as_bytes())).replica.follow(&bucket, ME, None, false, self);
         self.epoch.set(self.epoch.get() + 1);
     }
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::slots::ServingPlane;
 use crate::map::LogIndex;
-use crate::replication::{FrameNumber, LinkId, SlotReplica};
+use crate::replication::{FrameNumber, LinkId, SlotReplica, Wait};
 use crate::rules::{Rule, holds};
 
 /// A reply's wait for one slot, created under the slot's lock when a command has run (`SlotReplica::ticket`). A reply
@@ -18,13 +18,6 @@ pub struct Ticket {
     waits: SmallVec<[Wait; 1]>,
     /// While the node's epoch equals this, acknowledgements alone decide.
     epoch: AckEpoch,
-}
-
-/// A frame that the other end of a link must have acknowledged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wait {
-    pub link: LinkId,
-    pub number: FrameNumber,
 }
 
 /// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new map.

@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
-use crate::map::{Change, ChangeOutcome, DropReason, Map, Member, NodeId, Source};
+use crate::map::{
+    Change, ChangeOutcome, DocumentWrite, DropReason, Map, Member, NodeId, SETTING_PREFIX, Source,
+};
 
 /// Maximum number of changes in a chronicle.
 pub const CHANGES_KEPT: usize = 256;
@@ -26,7 +28,8 @@ impl Chronicle {
     /// entry, `at` is now, in milliseconds since 1970.
     pub fn note(
         &mut self,
-        (before, after): (&Map, &Map),
+        before: &Map,
+        after: &Map,
         changes: &[Change],
         outcomes: &[ChangeOutcome],
         at: u64,
@@ -133,6 +136,22 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
             let what = format!("old copies of {count} buckets are no longer awaited from {from}");
             (what, "it has handed over its old copies, or has none".to_owned())
         }
+        Change::Write { documents, .. } => {
+            let writes: Vec<String> = documents.iter().map(describe_write).collect();
+            (writes.join(", "), "requested by a client".to_owned())
+        }
+    }
+}
+
+/// Describes a written document. Only settings are shown with their content: others may be long, or secret.
+fn describe_write(write: &DocumentWrite) -> String {
+    let DocumentWrite { name, content } = write;
+    match (content, name.strip_prefix(SETTING_PREFIX)) {
+        (None, _) => format!("{name} is removed"),
+        (Some(content), Some(setting)) => {
+            format!("{setting} is set to '{}'", String::from_utf8_lossy(content))
+        }
+        (Some(content), None) => format!("{name} is written, {} bytes", content.len()),
     }
 }
 
@@ -223,7 +242,7 @@ mod tests {
             };
             let before = map.clone();
             let outcomes = map.apply_entry(LogIndex(step + 2), None, std::slice::from_ref(&change));
-            chronicle.note((&before, &map), &[change], &outcomes, 1_000 + step);
+            chronicle.note(&before, &map, &[change], &outcomes, 1_000 + step);
         }
         let describe: Vec<String> = chronicle
             .latest(10)
@@ -263,7 +282,7 @@ mod tests {
     fn what_came_to_nothing_is_not_told() {
         let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let mut chronicle = Chronicle::default();
-        chronicle.note((&map, &map), &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
+        chronicle.note(&map, &map, &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
         assert!(chronicle.latest(10).is_empty());
     }
 }

@@ -1,11 +1,11 @@
 //! BITFIELD: several reads and writes of integers inside one string, in the order given.
 
+use settings::NotifyClasses;
 use store::{Effect, Key};
 
 use super::int::{Overflow, Place};
 use crate::context::Context;
 use crate::keys::Keys;
-use crate::settings::NotifyClasses;
 use crate::strings::with_bytes;
 use crate::transactions::{EFFECT_BYTES_MAX, repeated_bytes};
 use crate::{Args, Error};

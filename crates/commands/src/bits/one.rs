@@ -1,11 +1,11 @@
 //! SETBIT, GETBIT: a single bit.
 
+use settings::NotifyClasses;
 use store::Effect;
 
 use super::parse_bit;
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 use crate::strings::with_bytes;
 
 pub(super) fn getbit(context: &mut Context<'_>) -> Result<(), Error> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use settings::NotifyClasses;
 use store::{NewValue, SHARED_FROM_BYTES};
 
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 use crate::strings::{put, with_bytes};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,7 @@
 //! Tests of the bit commands as scripts, with the replies that redis-server gives.
 
-use crate::settings::NotifyClasses;
+use settings::NotifyClasses;
+
 use crate::testing::{TestNode, check, check_on};
 use placement::SplitMix64;
 

@@ -1,5 +1,5 @@
 //! CLIENT: settings and queries of a connection about itself. `list.rs` lists connections, `kill.rs` closes them;
-//! both use the node's interface in `host/clients.rs`.
+//! both use the node's interface in `host.rs`.
 mod kill;
 mod list;
 
@@ -329,13 +329,13 @@ fn pause(context: &mut Context<'_>) -> Result<(), Error> {
     let timeout = u64::try_from(timeout).map_err(|_| Error::fixed("ERR timeout is negative"))?;
     let mut until = context.keys.now();
     until.0 = until.0.saturating_add(timeout);
-    context.host.pause(Pause { until, scope });
+    context.host.pause_clients(Pause { until, scope });
     context.reply.ok();
     Ok(())
 }
 
 fn unpause(context: &mut Context<'_>) -> Result<(), Error> {
-    context.host.unpause();
+    context.host.unpause_clients();
     context.reply.ok();
     Ok(())
 }
@@ -351,7 +351,7 @@ fn unblock(context: &mut Context<'_>) -> Result<(), Error> {
         }
     };
     let id = context.integer(2)?;
-    let unblocked = u64::try_from(id).is_ok_and(|id| context.host.unblock(id, how));
+    let unblocked = u64::try_from(id).is_ok_and(|id| context.host.unblock_client(id, how));
     context.reply.integer(i64::from(unblocked));
     Ok(())
 }

@@ -85,7 +85,7 @@ fn word(args: Args<'_>, index: usize) -> String {
 }
 
 fn begin(context: &mut Context<'_>, ask: OperatorRequest) -> Result<(), Error> {
-    context.host.ask(ask).map_err(|why| Error::new(format!("ERR {why}")))?;
+    context.host.ask_cluster(ask).map_err(|why| Error::new(format!("ERR {why}")))?;
     context.reply.ok();
     Ok(())
 }

@@ -18,7 +18,7 @@ pub const MAP_CHANNEL: &str = "__cluster__:map";
 /// Replies with, for each bucket: its hashmask, its first and last slot, its epoch, its holders by name, the
 /// primary first, and `pending` if this node is a backup and has not heard from the primary for a while.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
-    let pending = context.host.pending();
+    let pending = context.host.pending_primaries();
     let cluster = &context.keys.env().cluster;
     let (map, me) = (cluster.map(), cluster.me());
     let reply = &mut context.reply;
@@ -46,7 +46,7 @@ pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
 /// Replies with, for each member: the buckets it holds and should hold by the map, and its last report about
 /// itself.
 pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
-    let members = context.host.status().members;
+    let members = context.host.cluster_status().members;
     let reply = &mut context.reply;
     reply.array(members.len());
     for member in members {
@@ -91,7 +91,7 @@ pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
 /// Replies with the cluster's id, then host and peer port of each member: all that a joining node needs if it knows
 /// the address of one member.
 pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
-    let id = context.host.status().cluster;
+    let id = context.host.cluster_status().cluster;
     let map = Arc::clone(context.keys.env().cluster.map());
     let reachable = || map.members().iter().filter(|member| !member.at.host.is_empty());
     let reply = &mut context.reply;
@@ -107,7 +107,7 @@ pub(super) fn peers(context: &mut Context<'_>) -> Result<(), Error> {
 
 /// Replies with the document behind `opencluster status`, as JSON.
 pub(super) fn status(context: &mut Context<'_>) -> Result<(), Error> {
-    let status = context.host.status();
+    let status = context.host.cluster_status();
     let text = serde_json::to_vec(&status).expect("numbers and texts can be written");
     context.reply.bulk_shared(&Arc::new(text));
     Ok(())

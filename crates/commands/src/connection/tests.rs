@@ -1,6 +1,7 @@
 //! Tests of HELLO, AUTH, SELECT and related commands as scripts.
 
-use crate::settings::Secret;
+use settings::Secret;
+
 use crate::testing::{TestNode, check, check_on};
 
 #[test]

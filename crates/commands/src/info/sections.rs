@@ -3,10 +3,11 @@
 
 use core::fmt::{Display, Write as _};
 
+use settings::Settings;
+
 use super::Section;
 use super::number::{human_bytes, ratio};
 use crate::connection::REDIS_VERSION;
-use crate::settings::Settings;
 use crate::{CommandCounts, CommandEnv, Host, NodeFacts};
 
 /// The text of INFO while it is written.
@@ -53,7 +54,7 @@ impl<'a> InfoPage<'a> {
 
     fn cluster(&mut self) {
         self.line("cluster_enabled", u8::from(self.env.one_slot_only));
-        let stalls = self.host.stalls();
+        let stalls = self.host.handover_stalls();
         self.lines(&[
             ("handover_waits", stalls.count),
             ("handover_longest_micros", stalls.longest_micros),
@@ -74,7 +75,7 @@ impl<'a> InfoPage<'a> {
     fn server(&mut self) {
         let identity = self.facts.identity.clone();
         let mode = if self.env.one_slot_only { "cluster" } else { "standalone" };
-        let micros = self.host.time().as_micros();
+        let micros = self.host.time_of_day().as_micros();
         let uptime = self.facts.uptime.as_secs();
         self.line("redis_version", REDIS_VERSION);
         self.line("redis_git_sha1", "00000000");
@@ -167,7 +168,7 @@ impl<'a> InfoPage<'a> {
     }
 
     fn persistence(&mut self) {
-        let started = self.host.time().saturating_sub(self.facts.uptime).as_secs();
+        let started = self.host.time_of_day().saturating_sub(self.facts.uptime).as_secs();
         self.lines(&[
             ("loading", 0),
             ("async_loading", 0),

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use settings::NotifyClasses;
 use store::{Access, AccessMark, Effect, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
 use crate::rdb::{self, PayloadError};
-use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 use crate::strings::text_value;
 

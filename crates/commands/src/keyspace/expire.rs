@@ -1,11 +1,11 @@
 //! Expiry of keys: EXPIRE and its variants set it, TTL and its variants read it, PERSIST removes it.
 
+use settings::NotifyClasses;
 use store::{Effect, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
 use crate::error::repeated;
-use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
 /// The common part of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.

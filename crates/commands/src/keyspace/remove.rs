@@ -1,9 +1,10 @@
 //! Existence and removal of keys: DEL, UNLINK, EXISTS, TOUCH, TYPE.
 
+use settings::NotifyClasses;
+
 use crate::Error;
 use crate::context::Context;
 use crate::keyspace::type_name;
-use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
 pub(crate) const SPECS: &[Spec] = &[

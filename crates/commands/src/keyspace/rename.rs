@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use placement::Slot;
+use settings::NotifyClasses;
 use store::{Encoding, Found, Key, NewValue, UnixMillis, Value};
 
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -175,7 +175,8 @@ fn parse_replace(context: &Context<'_>) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use crate::settings::NotifyClasses;
+    use settings::NotifyClasses;
+
     use crate::testing::{TestNode, check, check_on};
 
     #[test]

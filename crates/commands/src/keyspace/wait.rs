@@ -29,7 +29,7 @@ fn wait(context: &mut Context<'_>) -> Result<(), Error> {
         0 => Block::ForEver,
         millis => Block::For(Duration::from_millis(millis)),
     };
-    if let Acknowledged::By(backups) = context.host.acknowledged(wanted, block) {
+    if let Acknowledged::By(backups) = context.host.count_acknowledged(wanted, block) {
         context.reply.integer(i64::try_from(backups).unwrap_or(i64::MAX));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Keyspace notifications: events about keys as messages on the two channels for them.
 
-use crate::settings::NotifyClasses;
+use settings::NotifyClasses;
+
 use crate::{Event, Post, Space};
 
 impl Event {

@@ -14,7 +14,7 @@ pub(super) fn spublish(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn publish_to(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
     // Inside EXEC, earlier commands may have left events: publish those first.
-    context.host.tell(context.session, context.keys.events());
+    context.host.publish_events(context.session, context.keys.events());
     let post = Post { space, channel: context.args.at(1), payload: context.args.at(2) };
     let receivers = context.host.publish(context.session, post);
     context.reply.integer(receivers as i64);
@@ -59,6 +59,6 @@ fn count_subscribers(context: &mut Context<'_>, space: Space) -> Result<(), Erro
 }
 
 pub(super) fn numpat(context: &mut Context<'_>) -> Result<(), Error> {
-    context.reply.integer(context.host.patterns() as i64);
+    context.reply.integer(context.host.pattern_count() as i64);
     Ok(())
 }

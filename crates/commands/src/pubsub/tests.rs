@@ -1,8 +1,8 @@
 //! Tests of pub/sub as scripts; the replies are those of redis-server 7.0.15.
 
 use resp::Protocol;
+use settings::{NotifyClasses, Settings};
 
-use crate::settings::{NotifyClasses, Settings};
 use crate::testing::{TestNode, check, check_on};
 
 #[test]

@@ -61,7 +61,7 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn time(context: &mut Context<'_>) -> Result<(), Error> {
-    let now = context.host.time();
+    let now = context.host.time_of_day();
     context.reply.array(2);
     context.reply.bulk(now.as_secs().to_string().as_bytes());
     context.reply.bulk(now.subsec_micros().to_string().as_bytes());

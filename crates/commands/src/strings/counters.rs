@@ -1,12 +1,12 @@
 //! Strings that are numbers: INCR and its variants. They keep the key's expiry.
 
+use settings::NotifyClasses;
 use store::{Effect, NewValue, Value};
 
 use super::extended::Extended;
 use super::with_bytes;
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 
 pub(super) fn incr(context: &mut Context<'_>) -> Result<(), Error> {
     add(context, 1)

@@ -1,12 +1,12 @@
 //! GET, and the commands that read a string and then change its key.
 
+use settings::NotifyClasses;
 use store::{Cause, Effect};
 
 use super::options::{Lifetime, getex_lifetime};
 use super::reply_string;
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 
 pub(super) fn get(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);

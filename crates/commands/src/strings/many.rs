@@ -1,9 +1,10 @@
 //! MGET, MSET, MSETNX: several keys at once.
 
+use settings::NotifyClasses;
+
 use super::{put, reply_string, text_value};
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 
 pub(super) fn mget(context: &mut Context<'_>) -> Result<(), Error> {
     let count = context.args.len();

@@ -12,10 +12,10 @@ mod ranges; //   APPEND, GETRANGE, SETRANGE; clamping of ranges.
 mod lcs; //      LCS.
 
 use resp::Reply;
+use settings::NotifyClasses;
 use store::{Effect, Key, NewValue, UnixMillis, Value};
 
 use crate::keys::Keys;
-use crate::settings::NotifyClasses;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
 pub(crate) use ranges::{Bounds, clamp};

@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
+use settings::NotifyClasses;
 use store::Effect;
 
 use super::{reply_string, text_value, with_bytes};
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 
 /// First and last position as a client gave them: both inclusive, counted from the end if negative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

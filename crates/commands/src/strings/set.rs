@@ -1,12 +1,12 @@
 //! SET, SETNX, SETEX, PSETEX, GETSET.
 
+use settings::NotifyClasses;
 use store::Effect;
 
 use super::options::{Clock, Deadline, Lifetime, SetOptions};
 use super::{put, reply_string, text_value};
 use crate::Error;
 use crate::context::Context;
-use crate::settings::NotifyClasses;
 
 pub(super) fn set(context: &mut Context<'_>) -> Result<(), Error> {
     if context.args.len() > 3 {

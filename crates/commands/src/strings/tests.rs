@@ -1,6 +1,7 @@
 //! Tests of the string commands as scripts, with the replies that redis-server gives.
 
-use crate::settings::NotifyClasses;
+use settings::NotifyClasses;
+
 use crate::testing::{TestNode, check, check_on};
 
 /// Runs lines on a node with all notifications enabled, and returns the events: `event key`.

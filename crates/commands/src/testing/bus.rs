@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::TestHost;
-use crate::settings::NotifyClasses;
-use crate::{Event, Kind, Post, PubSub, Session, Space, glob_matches};
+use settings::NotifyClasses;
+
+use crate::{Event, Kind, Post, Space, glob_matches};
 
 #[derive(Default)]
 pub struct Bus {
@@ -34,7 +34,7 @@ impl Bus {
         listeners.len()
     }
 
-    fn publish(&mut self, post: Post<'_>) -> usize {
+    pub(super) fn publish(&mut self, post: Post<'_>) -> usize {
         let Post { space, channel, payload } = post;
         match space {
             Space::Sharded => {
@@ -53,46 +53,40 @@ impl Bus {
             }
         }
     }
-}
 
-impl PubSub for TestHost {
-    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>) {
-        let listeners = self.bus.listeners.entry((kind, Arc::clone(name))).or_default();
-        assert!(listeners.insert(session.id), "subscribed twice");
+    pub(super) fn subscribe(&mut self, connection: u64, kind: Kind, name: &Arc<[u8]>) {
+        let listeners = self.listeners.entry((kind, Arc::clone(name))).or_default();
+        assert!(listeners.insert(connection), "subscribed twice");
     }
 
-    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]) {
+    pub(super) fn unsubscribe(&mut self, connection: u64, kind: Kind, name: &[u8]) {
         let key = (kind, name.into());
-        let listeners = self.bus.listeners.get_mut(&key).expect("somebody listens");
-        assert!(listeners.remove(&session.id), "it did not listen");
+        let listeners = self.listeners.get_mut(&key).expect("somebody listens");
+        assert!(listeners.remove(&connection), "it did not listen");
         if listeners.is_empty() {
-            self.bus.listeners.remove(&key);
+            self.listeners.remove(&key);
         }
     }
 
-    fn publish(&mut self, _: &Session, post: Post<'_>) -> usize {
-        self.bus.publish(post)
-    }
-
-    fn tell(&mut self, _: &Session, events: &mut Vec<Event>) {
-        let on = self.bus.notify;
+    pub(super) fn publish_events(&mut self, events: &mut Vec<Event>) {
+        let on = self.notify;
         for event in events.drain(..) {
             event.announce(on, |post| {
-                self.bus.publish(post);
+                self.publish(post);
             });
         }
     }
 
-    fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+    pub(super) fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let wanted = |name: &&Arc<[u8]>| pattern.is_none_or(|pattern| glob_matches(pattern, name));
-        self.bus.names(space.kind()).filter(wanted).cloned().collect()
+        self.names(space.kind()).filter(wanted).cloned().collect()
     }
 
-    fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
-        self.bus.listeners.get(&(space.kind(), channel.into())).map_or(0, BTreeSet::len)
+    pub(super) fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
+        self.listeners.get(&(space.kind(), channel.into())).map_or(0, BTreeSet::len)
     }
 
-    fn patterns(&self) -> usize {
-        self.bus.names(Kind::Pattern).count()
+    pub(super) fn pattern_count(&self) -> usize {
+        self.names(Kind::Pattern).count()
     }
 }

@@ -7,15 +7,14 @@ use std::sync::Arc;
 use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
+use settings::Settings;
 use store::UnixMillis;
 
 use super::Bus;
-use crate::settings::Settings;
 use crate::{
-    Acknowledged, ActiveExpiry, Asked, Block, ChangeError, ClientFacts, Clients, Cluster,
-    CommandCounts, Configuration, Control, Debugging, Facts, History, Identity, LatencyEvent,
-    LinkFacts, Memory, MemoryFigures, NodeFacts, Pause, Session, SlowCommand, StallFacts,
-    TimerKeeper, Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Event, Host, Identity,
+    Kind, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
+    SlowCommand, Space, StallFacts, Unblock,
 };
 
 #[derive(Default)]
@@ -51,17 +50,7 @@ pub struct TestHost {
     pub callback_objection: Option<String>,
 }
 
-impl TimerKeeper for TestHost {
-    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
-        if let Some(why) = &self.callback_objection {
-            return Asked::Forbidden(why.clone());
-        }
-        self.wishes.push(wish);
-        self.timers_answer.clone().map_or(Asked::Waiting, Asked::Answered)
-    }
-}
-
-impl Clients for TestHost {
+impl Host for TestHost {
     fn this_client(&self, session: &Session) -> ClientFacts {
         ClientFacts {
             id: session.id,
@@ -84,61 +73,76 @@ impl Clients for TestHost {
         self.others.len() < before
     }
 
-    fn pause(&mut self, pause: Pause) {
+    fn pause_clients(&mut self, pause: Pause) {
         self.paused = Some(pause);
     }
 
-    fn unpause(&mut self) {
+    fn unpause_clients(&mut self) {
         self.paused = None;
     }
 
-    fn unblock(&mut self, _: u64, _: Unblock) -> bool {
+    fn unblock_client(&mut self, _: u64, _: Unblock) -> bool {
         false
     }
 
     fn start_monitor(&mut self, session: &mut Session) {
         session.is_monitor = true;
     }
-}
 
-impl Configuration for TestHost {
+    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>) {
+        self.bus.subscribe(session.id, kind, name);
+    }
+
+    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]) {
+        self.bus.unsubscribe(session.id, kind, name);
+    }
+
+    fn publish(&mut self, _: &Session, post: Post<'_>) -> usize {
+        self.bus.publish(post)
+    }
+
+    fn publish_events(&mut self, _: &Session, events: &mut Vec<Event>) {
+        self.bus.publish_events(events);
+    }
+
+    fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
+        self.bus.channels(space, pattern)
+    }
+
+    fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
+        self.bus.subscribers(space, channel)
+    }
+
+    fn pattern_count(&self) -> usize {
+        self.bus.pattern_count()
+    }
+
     fn settings(&self) -> Arc<Settings> {
         Arc::new(self.settings.clone())
     }
 
-    fn change_settings(&mut self, changes: &[(&str, &str)]) -> Result<(), ChangeError> {
-        self.settings = crate::changed_settings(&self.settings, changes)?;
-        Ok(())
+    fn change_settings(&mut self, changes: &[(&str, &str)], _block: Block) -> SettingsChange {
+        match self.settings.with_changes(changes) {
+            Ok(changed) => self.settings = changed,
+            Err(refused) => return SettingsChange::Refused(refused),
+        }
+        SettingsChange::Done
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {
         Err("ERR The server is running without a config file".to_owned())
     }
-}
 
-impl Memory for TestHost {
-    fn memory(&self) -> MemoryFigures {
-        self.memory
-    }
-}
-
-impl Debugging for TestHost {
-    fn sleep(&mut self, pause: Duration) {
-        self.slept += pause;
-    }
-
-    fn set_active_expiry(&mut self, active: ActiveExpiry) {
-        self.active_expiry = active;
-    }
-}
-
-impl Facts for TestHost {
     fn facts(&self) -> NodeFacts {
         self.facts.clone()
     }
 
     fn identity(&self) -> Identity {
         self.facts.identity.clone()
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        self.memory
     }
 
     fn command_counts(&self) -> Vec<CommandCounts> {
@@ -153,12 +157,10 @@ impl Facts for TestHost {
         self.statistics_reset += 1;
     }
 
-    fn time(&self) -> Duration {
+    fn time_of_day(&self) -> Duration {
         Duration::from_millis(self.now.0)
     }
-}
 
-impl History for TestHost {
     fn slow_commands(&self, count: usize) -> Vec<SlowCommand> {
         self.slow_commands.iter().rev().take(count).cloned().collect()
     }
@@ -180,26 +182,18 @@ impl History for TestHost {
         self.latency_events.retain(|event| event.name != name);
         self.latency_events.len() < before
     }
-}
 
-impl Control for TestHost {
-    fn shut_down(&mut self) {
-        self.is_shut_down = true;
-    }
-}
-
-impl Cluster for TestHost {
-    fn status(&self) -> Status {
+    fn cluster_status(&self) -> Status {
         self.status.clone().expect("a test that asks for the status says what it is")
     }
 
-    fn ask(&mut self, ask: OperatorRequest) -> Result<(), String> {
+    fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {
         self.objection.clone().map_or(Ok(()), Err)?;
-        self.asked.push(ask);
+        self.asked.push(request);
         Ok(())
     }
 
-    fn pending(&self) -> BTreeSet<NodeId> {
+    fn pending_primaries(&self) -> BTreeSet<NodeId> {
         self.pending.clone()
     }
 
@@ -211,11 +205,31 @@ impl Cluster for TestHost {
         vec![r#"{"key":"k"}"#.to_owned()]
     }
 
-    fn acknowledged(&mut self, _wanted: i64, _block: Block) -> Acknowledged {
+    fn count_acknowledged(&mut self, _wanted: i64, _block: Block) -> Acknowledged {
         Acknowledged::By(self.backups)
     }
 
-    fn stalls(&self) -> StallFacts {
+    fn handover_stalls(&self) -> StallFacts {
         StallFacts::default()
+    }
+
+    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
+        if let Some(why) = &self.callback_objection {
+            return Asked::Forbidden(why.clone());
+        }
+        self.wishes.push(wish);
+        self.timers_answer.clone().map_or(Asked::Waiting, Asked::Answered)
+    }
+
+    fn shut_down(&mut self) {
+        self.is_shut_down = true;
+    }
+
+    fn sleep(&mut self, pause: Duration) {
+        self.slept += pause;
+    }
+
+    fn set_active_expiry(&mut self, active: ActiveExpiry) {
+        self.active_expiry = active;
     }
 }

@@ -2,7 +2,7 @@
 //! `crates/timers` decides everything; docs/timers.md describes the guarantees.
 //!
 //! A timer's replicas are on other nodes, so an answer takes time: the command runs once to send the request and
-//! once more when the answer has arrived (`host/timers.rs`). It does not access the store.
+//! once more when the answer has arrived (`Host::ask_timers`). It does not access the store.
 
 mod wish; //  Parses arguments into requests.
 mod shown; // Writes answers as replies.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 /// cut of 10 s.
 const RETRANSMISSION: Duration = Duration::from_secs(15);
 
-/// A point in time on this clock.
+/// A point in calm time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct CalmTime {
     calm: Duration,
     /// Number of faults that had disturbed the network by then.
     disturbances: u64,
@@ -48,16 +48,16 @@ impl Calm {
         state.since.get_or_insert_with(Instant::now);
     }
 
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> CalmTime {
         let state = self.0.lock().expect("nothing panics with the clock in hand");
         let running = state.since.map_or(Duration::ZERO, |since| since.elapsed());
-        Moment { calm: state.before + running, disturbances: state.disturbances }
+        CalmTime { calm: state.before + running, disturbances: state.disturbances }
     }
 }
 
-impl Moment {
+impl CalmTime {
     /// Returns whether a reply that was due within `deadline` of `self` is overdue at `now`.
-    pub fn is_overdue(self, now: Moment, deadline: Duration) -> bool {
+    pub fn is_overdue(self, now: CalmTime, deadline: Duration) -> bool {
         let is_disturbed = now.disturbances > self.disturbances;
         let allowance = if is_disturbed { RETRANSMISSION } else { Duration::ZERO };
         now.calm >= self.calm + deadline + allowance
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn a_disturbed_network_gets_time_to_send_again() {
-        let sent = Moment { calm: Duration::ZERO, disturbances: 0 };
-        let later = Moment { calm: Duration::from_secs(12), disturbances: 1 };
+        let sent = CalmTime { calm: Duration::ZERO, disturbances: 0 };
+        let later = CalmTime { calm: Duration::from_secs(12), disturbances: 1 };
         assert!(!sent.is_overdue(later, Duration::from_secs(10)));
         let calm = Duration::from_secs(25);
-        assert!(sent.is_overdue(Moment { calm, ..later }, Duration::from_secs(10)));
+        assert!(sent.is_overdue(CalmTime { calm, ..later }, Duration::from_secs(10)));
     }
 }

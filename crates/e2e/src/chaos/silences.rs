@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::calm::{Calm, Moment};
+use super::calm::{Calm, CalmTime};
 use super::town::Town;
 use crate::Client;
 
@@ -29,7 +29,7 @@ pub struct Silence {
 pub struct Silences {
     town: Town,
     calm: Calm,
-    open: Mutex<Vec<(Silence, Moment)>>,
+    open: Mutex<Vec<(Silence, CalmTime)>>,
     hung: Mutex<Vec<String>>,
 }
 
@@ -79,7 +79,7 @@ impl Silences {
         self.hung.lock().expect("it is only read and written").clone()
     }
 
-    fn judge(&self, silence: &mut Silence, since: Moment) -> Verdict {
+    fn judge(&self, silence: &mut Silence, since: CalmTime) -> Verdict {
         let has_ended = match silence.read() {
             Ok(()) => silence.replies_due == 0,
             Err(_) => true,

@@ -14,5 +14,6 @@ mod operate;
 mod overlaps;
 mod parked;
 mod rolling;
+mod settings;
 mod stops;
 mod pending;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use commands::settings::{Secret, Settings, SidePort};
+use settings::{Secret, Settings, SidePort};
 
 use crate::Failure;
 

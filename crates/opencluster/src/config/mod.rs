@@ -1,12 +1,12 @@
 //! Settings from all sources: file < environment < flags; a later source overrides an earlier one. Called by
-//! `serve.rs`, first [`layers`] and then [`settings`]; `commands/src/settings` defines the settings
+//! `serve.rs`, first [`layers`] and then [`settings`]; `settings/src` defines the settings
 //! themselves. Every error names the place of the mistake and the values allowed there.
 
 mod check; // Checks across settings: secrets, exposure, ports.
 
 use std::path::{Path, PathBuf};
 
-use commands::settings::{SettingError, Settings, find, parse_file};
+use settings::{SettingRefusal, Settings, find, parse_file};
 
 use crate::Failure;
 use crate::cli::ServeArgs;
@@ -90,15 +90,15 @@ fn apply_variable(settings: &mut Settings, variable: &str, text: &str) -> Result
     settings.set(&name, text).or_else(|error| match error {
         // Other software may use our prefix, so unknown names are ignored; a name close to a setting is a
         // typo.
-        SettingError::Unknown { suggestion: None, .. } => Ok(()),
-        SettingError::Unknown { suggestion: Some(near), .. } => {
+        SettingRefusal::Unknown { suggestion: None, .. } => Ok(()),
+        SettingRefusal::Unknown { suggestion: Some(near), .. } => {
             let near = find(near).expect("a suggestion is in the table").env_name();
             Err(bad_line(format!("{variable} is not a setting; did you mean {near}?")))
         }
-        SettingError::Invalid { value, allowed, .. } => {
+        SettingRefusal::Invalid { value, allowed, .. } => {
             Err(bad_line(format!("{variable}='{value}': must be {allowed}")))
         }
-        error @ (SettingError::NeedsRestart { .. } | SettingError::Fixed { .. }) => {
+        error @ (SettingRefusal::NeedsRestart { .. } | SettingRefusal::Fixed { .. }) => {
             Err(bad_line(format!("{variable}: {error}")))
         }
     })
@@ -125,12 +125,12 @@ fn apply_flag(settings: &mut Settings, name: &str, text: &str) -> Result<(), Fai
         )));
     }
     settings.set(name, text).map_err(|error| match error {
-        SettingError::Invalid { value, allowed, .. } => {
+        SettingRefusal::Invalid { value, allowed, .. } => {
             bad_line(format!("--{name} '{value}': must be {allowed}"))
         }
-        error @ (SettingError::Unknown { .. }
-        | SettingError::NeedsRestart { .. }
-        | SettingError::Fixed { .. }) => bad_line(format!("--{name}: {error}")),
+        error @ (SettingRefusal::Unknown { .. }
+        | SettingRefusal::NeedsRestart { .. }
+        | SettingRefusal::Fixed { .. }) => bad_line(format!("--{name}: {error}")),
     })
 }
 

@@ -231,7 +231,7 @@ fn the_machine_fills_in_threads_and_a_name() {
 #[test]
 fn docs_configuration_md_is_what_the_table_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-    let page = commands::settings::document();
+    let page = settings::document();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &page).expect("docs/ can be written");
     }

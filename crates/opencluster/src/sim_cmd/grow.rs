@@ -151,12 +151,8 @@ fn describe(args: &GrowArgs, step: &Step) -> String {
     let mut text = format!("== {}\n", event_text(&step.event));
     if args.trace {
         for (at, decision) in &step.moved.decisions {
-            let _ = writeln!(
-                text,
-                "{:>12.3?}  {}",
-                at.saturating_sub(step.began),
-                explained(step, decision)
-            );
+            let _ =
+                writeln!(text, "{:>12.3?}  {}", at.since(step.began), explained(step, decision));
         }
     }
     let small = step.map.bucket_count() <= picture::BUCKETS_MAX;

@@ -1,9 +1,9 @@
 //! Decides which requests to accept: those with the password, if there is one, and none that a page of
 //! another site has made a browser send.
 
-use std::net::IpAddr;
-
 use axum::http::{HeaderMap, StatusCode, header};
+use net::{host_name, is_address_or_localhost};
+use subtle::ConstantTimeEq;
 
 /// Returns the reason for which a request is refused, if it is.
 pub(super) fn refusal(
@@ -18,13 +18,13 @@ pub(super) fn refusal(
         return Some((StatusCode::FORBIDDEN, "requests from web pages are refused\n"));
     }
     // Without a password, nothing else prevents a page from pointing its own name here (DNS rebinding).
-    if password.is_none() && !is_an_address(host) {
+    if password.is_none() && !is_address_or_localhost(host_name(host)) {
         let why = "without a password this proxy answers to addresses and localhost only\n";
         return Some((StatusCode::MISDIRECTED_REQUEST, why));
     }
     let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     match password {
-        Some(password) if !given.is_some_and(|given| same(password, given)) => Some((
+        Some(password) if !given.is_some_and(|given| is_same(password, given)) => Some((
             StatusCode::UNAUTHORIZED,
             "the header 'Authorization: Bearer PASSWORD' is missing or wrong\n",
         )),
@@ -32,17 +32,6 @@ pub(super) fn refusal(
     }
 }
 
-fn is_an_address(host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
-}
-
-/// Compares secrets in a time that does not reveal where they differ.
-pub(crate) fn same(wanted: &str, given: &str) -> bool {
-    let pairs = wanted.bytes().zip(given.bytes());
-    let differences = pairs.fold(0, |seen, (one, other)| seen | (one ^ other));
-    wanted.len() == given.len() && differences == 0
+fn is_same(wanted: &str, given: &str) -> bool {
+    wanted.as_bytes().ct_eq(given.as_bytes()).into()
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::access::Access;
-use crate::stream::ClusterStream;
+use crate::stream::{ClusterStream, ServerStream};
 
 /// Maximum number of bytes per read from the socket.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -35,7 +35,7 @@ enum Stream {
 
 /// A connection to a cluster, with blocking reads.
 struct Waiting {
-    stream: crate::stream::Stream,
+    stream: ServerStream,
     poll: Poll,
     events: Events,
     patience: Duration,
@@ -46,7 +46,7 @@ impl Waiting {
         let poll = Poll::new()?;
         let place = (poll.registry().try_clone()?, Token(0));
         let stream = ClusterStream::connect(address, access, place)?;
-        let stream = crate::stream::Stream::Cluster(Box::new(stream));
+        let stream = ServerStream::Cluster(Box::new(stream));
         Ok(Waiting { stream, poll, events: Events::with_capacity(16), patience })
     }
 

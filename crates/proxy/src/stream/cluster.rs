@@ -1,15 +1,16 @@
 //! A connection to a cluster: a socket to each of its nodes, around `fleet::cluster::Session`, which routes
 //! the commands. For its user it is one stream.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::sync::Arc;
 
 use fleet::Address;
 use fleet::cluster::Session;
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
+use net::{Stream, must_wait};
 use resp::ReplySkipper;
 
-use super::{Outbox, Stream, must_wait};
+use super::{ServerBuffer, connect};
 use crate::servers::{Access, Learnt, resolve};
 
 /// Maximum number of bytes per read from a node.
@@ -32,7 +33,7 @@ struct Socket {
     skipper: ReplySkipper,
     /// The beginning of an incomplete answer.
     input: Vec<u8>,
-    output: Outbox,
+    output: ServerBuffer,
 }
 
 impl ClusterStream {
@@ -83,7 +84,7 @@ impl ClusterStream {
 
     pub(super) fn deregister(&mut self) {
         for socket in self.sockets.iter_mut().flatten() {
-            let _ = self.registry.deregister(socket.stream.tcp());
+            socket.stream.deregister(&self.registry);
         }
     }
 
@@ -124,7 +125,7 @@ impl ClusterStream {
 
     fn lose(&mut self, node: usize, why: &str) -> io::Result<()> {
         if let Some(mut socket) = self.sockets[node].take() {
-            let _ = self.registry.deregister(socket.stream.tcp());
+            socket.stream.deregister(&self.registry);
         }
         self.session.on_lost(node, why).map_err(io::Error::other)
     }
@@ -142,7 +143,7 @@ impl ClusterStream {
         }
         for node in 0..self.sockets.len() {
             let Some(socket) = &mut self.sockets[node] else { continue };
-            socket.output.bytes().append(&mut self.session.take_outgoing(node));
+            socket.output.bytes_mut().append(&mut self.session.take_outgoing(node));
             if let Err(error) = socket.output.flush(&mut socket.stream) {
                 self.lose(node, &error.to_string())?;
             }
@@ -151,10 +152,9 @@ impl ClusterStream {
     }
 
     fn open(&mut self, address: &Address) -> io::Result<Socket> {
-        let mut stream = Stream::connect_plain(resolve(address)?, address, &self.access)?;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.registry.register(stream.tcp(), self.token, interest)?;
+        let mut stream = connect(resolve(address)?, address, &self.access)?;
+        stream.register(&self.registry, self.token)?;
         let skipper = ReplySkipper::default();
-        Ok(Socket { stream, skipper, input: Vec::new(), output: Outbox::default() })
+        Ok(Socket { stream, skipper, input: Vec::new(), output: ServerBuffer::default() })
     }
 }

@@ -1,9 +1,9 @@
 //! State of a client between its turns.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::time::Instant;
 
-use mio::net::TcpStream;
+use net::{Readiness, Stream};
 use resp::{Protocol, RequestParser};
 
 use super::own::Waits;
@@ -12,7 +12,7 @@ use super::replies::Replies;
 use super::transaction::Transaction;
 
 pub(crate) struct Client {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub id: u64,
     pub parser: RequestParser,
     /// The beginning of an incomplete request, or requests that have to wait.
@@ -35,10 +35,7 @@ pub(crate) struct Client {
     pub busy: bool,
     /// True if `input` has requests that could not run yet.
     pub put_off: bool,
-    /// True if the socket may have more to read.
-    pub readable: bool,
-    /// True if the client sends no more: once everything is read, the stream is at its end.
-    pub hung_up: bool,
+    pub readiness: Readiness,
     /// True if no more requests are accepted; the connection is closed when all answers are sent.
     pub closing: bool,
     /// True if its socket is closed. The client stays until every awaited answer has arrived and was
@@ -51,7 +48,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(stream: TcpStream, id: u64, authenticated: bool) -> Client {
+    pub(crate) fn new(stream: Stream, id: u64, authenticated: bool) -> Client {
         Client {
             stream,
             id,
@@ -69,8 +66,7 @@ impl Client {
             waiting_since: None,
             busy: false,
             put_off: false,
-            readable: true,
-            hung_up: false,
+            readiness: Readiness::unknown(),
             closing: false,
             gone: false,
             touched: false,
@@ -86,30 +82,11 @@ impl Client {
 
     /// Reads what fits. Nothing to read is not an error; the end of the stream is.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let filled = loop {
-            match self.stream.read(into) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(filled) => break filled,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break 0,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        };
-        self.readable = filled == into.len() || self.hung_up;
-        Ok(filled)
+        self.stream.read_noting(into, &mut self.readiness)
     }
 
     /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        while !self.replies.unsent().is_empty() {
-            match self.stream.write(self.replies.unsent()) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => self.replies.advance(count),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        self.replies.output.flush(&mut self.stream).map(drop)
     }
 }

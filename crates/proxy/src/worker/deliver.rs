@@ -1,7 +1,7 @@
 //! Passes a server's answers to their receivers. Usually an answer's bytes are copied from the read buffer to
 //! its client's output without being parsed: only the end of the answer is found.
 
-use std::io::ErrorKind;
+use std::io::Read;
 
 use super::link::{Awaiter, Purpose};
 use super::replies::Ticket;
@@ -18,7 +18,7 @@ impl Worker<'_> {
     pub(super) fn read_link(&mut self, index: usize) {
         for _ in 0..READS_MAX {
             let Some(link) = self.links.get(index) else { return };
-            if !link.readable {
+            if !link.readiness.readable {
                 return;
             }
             if let Err(why) = self.read_link_once(index) {
@@ -88,16 +88,14 @@ impl Worker<'_> {
         }
         let link = &mut self.links[index];
         link.since = self.now;
-        if filled < room && link.stream.short_read_is_all() && !link.hung_up {
-            link.readable = false;
-        }
+        link.readiness.note_read(filled, room, link.stream.short_read_is_all());
         Ok(())
     }
 
     fn took_nothing(&mut self, index: usize, error: &std::io::Error) -> Result<(), String> {
-        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) {
+        if net::must_wait(error) {
             let link = &mut self.links[index];
-            link.readable = false;
+            link.readiness.readable = false;
             return Ok(());
         }
         Err(error.to_string())

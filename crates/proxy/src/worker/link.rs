@@ -8,10 +8,11 @@ use std::io;
 use std::time::Instant;
 
 use fleet::{Epoch, Server};
+use net::Readiness;
 use resp::{Protocol, ReplySkipper};
 
 use super::replies::Ticket;
-use crate::stream::{Outbox, Stream};
+use crate::stream::{ServerBuffer, ServerStream};
 
 /// Receiver of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ pub(crate) enum LinkState {
 }
 
 pub(crate) struct Link {
-    pub stream: Stream,
+    pub stream: ServerStream,
     pub server: Server,
     pub protocol: Protocol,
     pub purpose: Purpose,
@@ -84,13 +85,11 @@ pub(crate) struct Link {
     /// The server's ID of this connection, if the server reported it: for CLIENT UNBLOCK.
     pub client_id: Option<i64>,
     pub awaiting: VecDeque<Awaiter>,
-    output: Outbox,
+    output: ServerBuffer,
     /// The beginning of an incomplete answer.
     pub input: Vec<u8>,
     pub skipper: ReplySkipper,
-    /// True if the socket may have more to read.
-    pub readable: bool,
-    pub hung_up: bool,
+    pub readiness: Readiness,
     /// True if it is in the list of links to be flushed.
     pub touched: bool,
     /// Time of the last question to an idle server, or of the last bytes from a busy one.
@@ -100,7 +99,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(stream: Stream, to: LinkTo, now: Instant) -> Link {
+    pub(crate) fn new(stream: ServerStream, to: LinkTo, now: Instant) -> Link {
         Link {
             stream,
             server: to.server,
@@ -112,11 +111,10 @@ impl Link {
             holder: None,
             client_id: None,
             awaiting: VecDeque::new(),
-            output: Outbox::default(),
+            output: ServerBuffer::default(),
             input: Vec::new(),
             skipper: ReplySkipper::default(),
-            readable: false,
-            hung_up: false,
+            readiness: Readiness { readable: false, hung_up: false },
             touched: false,
             since: now,
             patient: false,
@@ -129,7 +127,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.bytes().extend_from_slice(bytes);
+        self.output.bytes_mut().extend_from_slice(bytes);
         self.awaiting.push_back(awaiter);
     }
 
@@ -137,7 +135,7 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        resp::encode_command(self.output.bytes(), args);
+        resp::encode_command(self.output.bytes_mut(), args);
         self.awaiting.push_back(awaiter);
     }
 
@@ -151,23 +149,23 @@ impl Link {
         if self.awaiting.is_empty() {
             self.since = now;
         }
-        self.output.bytes().extend_from_slice(bytes);
+        self.output.bytes_mut().extend_from_slice(bytes);
         self.awaiting.extend(std::iter::repeat_n(awaiter, count));
     }
 
     /// Appends a command on a listening link, where the answers themselves say what they are about.
     pub(crate) fn push_unanswered(&mut self, args: &[&[u8]]) {
-        resp::encode_command(self.output.bytes(), args);
+        resp::encode_command(self.output.bytes_mut(), args);
     }
 
     /// Returns the number of bytes the server has not accepted.
     pub(crate) fn unsent(&self) -> usize {
-        self.output.unsent()
+        self.output.len()
     }
 
     /// Sends what the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.output.flush(&mut self.stream)
+        self.output.flush(&mut self.stream).map(drop)
     }
 }
 

@@ -10,7 +10,7 @@ use resp::Protocol;
 
 use super::link::{Awaiter, Hello, Link, LinkState, LinkTo, Purpose};
 use super::{Worker, link_token};
-use crate::stream::{ClusterStream, Stream};
+use crate::stream::{ClusterStream, ServerStream, connect};
 
 /// Timeout for connecting and greeting.
 const GREETING_MAX: Duration = Duration::from_secs(2);
@@ -127,19 +127,20 @@ impl Worker<'_> {
         let fleet = Arc::clone(&self.fleet);
         let known = fleet.servers.get(to.server.0).ok_or("it is not in the list of servers")?;
         let text = |error: std::io::Error| error.to_string();
-        let (access, registry) = (&self.shared.options.access, self.poll.registry());
+        let (access, registry) = (&self.shared.options.access, self.poller.registry());
         let entry = self.links.vacant_entry();
         let index = entry.key();
         let mut stream = match (known.address.kind, to.purpose) {
             // Every node receives what is published at any other.
             (Kind::Plain, _) | (Kind::Cluster, Purpose::Listening) => {
                 let socket = known.socket.ok_or("its name resolves to no address")?;
-                Stream::connect_plain(socket, &known.address, access).map_err(text)?
+                let stream = connect(socket, &known.address, access);
+                ServerStream::Single(stream.map_err(text)?)
             }
             (Kind::Cluster, Purpose::Shared | Purpose::Own) => {
                 let place = (registry.try_clone().map_err(text)?, link_token(index));
                 let stream = ClusterStream::connect(&known.address, access, place);
-                Stream::Cluster(Box::new(stream.map_err(text)?))
+                ServerStream::Cluster(Box::new(stream.map_err(text)?))
             }
         };
         stream.register(registry, link_token(index)).map_err(text)?;
@@ -164,7 +165,7 @@ impl Worker<'_> {
         if link.state == LinkState::Up && link.holder.is_some() | !link.awaiting.is_empty() {
             self.shared.counts.links_lost.fetch_add(1, Relaxed);
         }
-        link.stream.deregister(self.poll.registry());
+        link.stream.deregister(self.poller.registry());
         match link.purpose {
             Purpose::Shared => self.close_door(link.server, link.protocol, why),
             Purpose::Own => self.own_is_lost(index),

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use resp::Protocol;
+use subtle::ConstantTimeEq;
 
 use super::Worker;
 use super::client::Client;
@@ -76,7 +77,7 @@ impl Worker<'_> {
                  Are you sure your configuration is correct?",
             );
         };
-        if user == b"default" && same(wanted.as_bytes(), password) {
+        if user == b"default" && bool::from(wanted.as_bytes().ct_eq(password)) {
             self.clients[index].authenticated = true;
             return self.say_ok(index);
         }
@@ -102,7 +103,8 @@ impl Worker<'_> {
             rest = match rest {
                 [word, user, password, behind @ ..] if word.eq_ignore_ascii_case(b"auth") => {
                     if let Some(wanted) = &self.shared.options.password {
-                        if *user != b"default" || !same(wanted.as_bytes(), password) {
+                        let is_right = bool::from(wanted.as_bytes().ct_eq(password));
+                        if *user != b"default" || !is_right {
                             return self.refuse(index, WRONG_PASSWORD);
                         }
                         self.clients[index].authenticated = true;
@@ -242,10 +244,4 @@ fn describe(client: &Client) -> String {
         client.id,
         client.replies.held_bytes()
     )
-}
-
-/// Compares secrets in a time that does not reveal where they differ.
-fn same(wanted: &[u8], given: &[u8]) -> bool {
-    let differences = wanted.iter().zip(given).fold(0, |seen, (one, other)| seen | (one ^ other));
-    wanted.len() == given.len() && differences == 0
 }

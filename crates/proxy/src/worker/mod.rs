@@ -30,10 +30,10 @@ use std::time::{Duration, Instant};
 use fleet::Known;
 use mio::event::Event;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Token};
+use net::{Acceptor, Keepalive, LISTENER, Mailbox, Poller, Stream, WAKER};
 use resp::Span;
 use slab::Slab;
-use socket2::SockRef;
 
 use self::client::Client;
 use self::gather::Gather;
@@ -41,10 +41,8 @@ use self::jobs::Jobs;
 use self::link::Link;
 use self::links::Doors;
 use self::pubsub::PubSub;
-use crate::shared::{Fleet, Mailbox, Newcomer, Shared};
+use crate::shared::{Fleet, Newcomer, Shared};
 
-const WAKER: Token = Token(usize::MAX);
-const LISTENER: Token = Token(usize::MAX - 1);
 const EVENTS_MAX: usize = 1_024;
 /// Maximum number of bytes read from one socket before the next has its turn.
 const READ_BYTES: usize = 64 * 1024;
@@ -57,10 +55,9 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
-    poll: Poll,
+    poller: Poller,
     /// The listening socket. Only the first worker has it.
-    listener: Option<TcpListener>,
-    accept_again: bool,
+    acceptor: Acceptor,
     clients: Slab<Client>,
     links: Slab<Link>,
     doors: Doors,
@@ -94,11 +91,10 @@ pub(crate) struct Worker<'s> {
     begun: u64,
 }
 
-/// Creates the poll of a future worker, and the mailbox through which others reach it.
-pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
-    Ok((poll, Mailbox::new(waker)))
+/// Creates the poller of a future worker, and the mailbox through which others reach it.
+pub(crate) fn prepare() -> io::Result<(Poller, Mailbox<Newcomer>)> {
+    let (poller, waker) = Poller::new()?;
+    Ok((poller, Mailbox::new(waker)))
 }
 
 /// Returns the token of a client. Clients have even tokens, links odd ones.
@@ -111,14 +107,13 @@ fn link_token(index: usize) -> Token {
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
+    pub(crate) fn new(number: usize, shared: &'s Shared, poller: Poller) -> Worker<'s> {
         let now = Instant::now();
         Worker {
             number,
             shared,
-            poll,
-            listener: None,
-            accept_again: false,
+            poller,
+            acceptor: Acceptor::default(),
             clients: Slab::new(),
             links: Slab::new(),
             doors: Doors::default(),
@@ -145,17 +140,13 @@ impl<'s> Worker<'s> {
 
     /// Runs until the proxy stops.
     pub(crate) fn run(mut self, listener: Option<TcpListener>) {
-        self.listener = listener;
-        if let Some(listener) = &mut self.listener {
-            let registered = self.poll.registry().register(listener, LISTENER, Interest::READABLE);
-            registered.expect("a listening socket can be polled");
+        if let Some(listener) = listener {
+            self.acceptor.listen(listener, self.poller.registry());
         }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
-            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
-                continue;
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut events, Some(timeout));
             self.one_round(&events);
         }
         self.say_goodbye();
@@ -171,7 +162,7 @@ impl<'s> Worker<'s> {
         for event in events {
             match event.token() {
                 WAKER => mail = true,
-                LISTENER => self.accept_again = true,
+                LISTENER => self.acceptor.note_ready(),
                 Token(token) if token % 2 == 0 => {
                     self.note_client(token / 2, event);
                     ready.push(token / 2);
@@ -203,9 +194,7 @@ impl<'s> Worker<'s> {
         if mail {
             self.read_mail();
         }
-        if std::mem::take(&mut self.accept_again) {
-            self.accept();
-        }
+        self.accept();
         self.flush_links();
         self.flush_clients();
         self.shared.commands[self.number].fetch_add(std::mem::take(&mut self.begun), Relaxed);
@@ -228,15 +217,14 @@ impl<'s> Worker<'s> {
 
     fn note_client(&mut self, index: usize, event: &Event) {
         if let Some(client) = self.clients.get_mut(index) {
-            client.hung_up |= event.is_read_closed();
-            client.readable = true;
+            client.readiness.note(event);
         }
     }
 
     fn note_link(&mut self, index: usize, event: &Event) {
         if let Some(link) = self.links.get_mut(index) {
-            link.hung_up |= event.is_read_closed() || event.is_error();
-            link.readable = true;
+            link.readiness.note(event);
+            link.readiness.hung_up |= event.is_error();
             if event.is_writable() {
                 self.touch_link(index);
             }
@@ -281,7 +269,7 @@ impl<'s> Worker<'s> {
             if client.gone || client.closing || client.replies.awaited() > 0 {
                 return true;
             }
-            if client.flush().is_err() || !client.replies.unsent().is_empty() {
+            if client.flush().is_err() || !client.replies.output.is_empty() {
                 return true;
             }
             client.touched = false;
@@ -304,7 +292,7 @@ impl<'s> Worker<'s> {
             // It may have waited for buffer space.
             self.stirred |= client.put_off;
             let limits = &self.shared.options.limits;
-            let told_all = client.replies.awaited() == 0 && client.replies.unsent().is_empty();
+            let told_all = client.replies.awaited() == 0 && client.replies.output.is_empty();
             if flushed.is_err()
                 || client.replies.held_bytes() > limits.unread_bytes_hard_max
                 || client.closing && told_all
@@ -323,37 +311,23 @@ impl<'s> Worker<'s> {
     }
 
     fn accept(&mut self) {
-        let Some(listener) = self.listener.take() else { return };
-        loop {
-            let stream = match listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Mostly out of file descriptors. epoll is edge-triggered and does not report waiting
-                // connections again.
-                Err(_) => {
-                    self.accept_again = true;
-                    break;
-                }
-            };
+        while let Some((stream, _)) = self.acceptor.accept() {
             if self.shared.clients.load(Relaxed) >= self.shared.options.limits.clients_max {
-                round::refuse(stream);
+                net::refuse(stream);
                 continue;
             }
-            if SockRef::from(&stream).set_tcp_nodelay(true).is_err() {
+            if net::configure(&stream, Keepalive::Off).is_err() {
                 continue; // The client has already disconnected.
             }
             self.shared.clients.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
-            self.hand_out(Newcomer { id, stream });
+            self.hand_out(Newcomer { id, stream: Stream::from(stream) });
         }
-        self.listener = Some(listener);
     }
 
     /// Gives a new client to the worker with the fewest clients.
     fn hand_out(&mut self, newcomer: Newcomer) {
-        let loads = self.shared.loads.iter().map(|load| load.load(Relaxed));
-        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.loads[to].fetch_add(1, Relaxed);
+        let to = net::take_least_loaded(&self.shared.loads);
         if to == self.number {
             self.adopt(newcomer);
         } else {
@@ -366,9 +340,7 @@ impl<'s> Worker<'s> {
         let mut client = Client::new(newcomer.stream, newcomer.id, authenticated);
         let entry = self.clients.vacant_entry();
         let token = client_token(entry.key());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        // epoll reports at once if it is readable.
-        if self.poll.registry().register(&mut client.stream, token, interest).is_ok() {
+        if client.stream.register(self.poller.registry(), token).is_ok() {
             entry.insert(client);
         } else {
             self.shared.loads[self.number].fetch_sub(1, Relaxed);
@@ -385,8 +357,8 @@ impl<'s> Worker<'s> {
         client.gone = true;
         client.replies.forget();
         client.input = Vec::new();
-        let _ = self.poll.registry().deregister(&mut client.stream);
-        let _ = client.stream.shutdown(std::net::Shutdown::Both);
+        client.stream.deregister(self.poller.registry());
+        client.stream.shut_down();
         self.shared.clients.fetch_sub(1, Relaxed);
         self.shared.loads[self.number].fetch_sub(1, Relaxed);
         self.stop_listening(index);

@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 
+use net::SendBuffer;
+
 /// Sequence number of a request of a client. Wraps around; only nearby ones are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket(u32);
@@ -20,9 +22,8 @@ pub(crate) struct Replies {
     stash: Vec<u8>,
     /// Number of slots whose answer is in the stash.
     stashed: usize,
-    /// Answers in order; the first `sent` bytes have been sent.
-    output: Vec<u8>,
-    sent: usize,
+    /// Answers in order.
+    pub output: SendBuffer<KEPT_BYTES_MAX>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl Replies {
             self.stashed += 1;
             return;
         }
-        self.output.extend_from_slice(reply);
+        self.output.bytes_mut().extend_from_slice(reply);
         self.pass_first();
         if self.stashed > 0 {
             self.release_early();
@@ -74,7 +75,7 @@ impl Replies {
     /// Outputs the stashed answers whose turn has come.
     fn release_early(&mut self) {
         while let Some(&Slot::Early { start, end }) = self.slots.front() {
-            self.output.extend_from_slice(&self.stash[start..end]);
+            self.output.bytes_mut().extend_from_slice(&self.stash[start..end]);
             self.stashed -= 1;
             self.pass_first();
         }
@@ -86,7 +87,7 @@ impl Replies {
 
     /// Appends a message of a channel, which nobody asked for. It follows all answers given so far.
     pub(crate) fn push(&mut self, message: &[u8]) {
-        self.output.extend_from_slice(message);
+        self.output.bytes_mut().extend_from_slice(message);
     }
 
     /// Returns the number of requests whose answers are not in the output yet.
@@ -98,33 +99,12 @@ impl Replies {
     /// Returns the bytes held for the client: those it has not accepted, and those that may not be sent yet.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
-        self.output.len() - self.sent + self.stash.len()
-    }
-
-    #[inline]
-    pub(crate) fn unsent(&self) -> &[u8] {
-        &self.output[self.sent..]
-    }
-
-    /// Records that the socket has accepted this many bytes.
-    #[inline]
-    pub(crate) fn advance(&mut self, count: usize) {
-        self.sent += count;
-        if self.sent == self.output.len() {
-            self.output.clear();
-            self.output.shrink_to(KEPT_BYTES_MAX);
-            self.sent = 0;
-        } else if self.sent >= KEPT_BYTES_MAX && self.sent >= self.output.len() / 2 {
-            // A client that is always a little behind must not make the buffer grow forever.
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.output.len() + self.stash.len()
     }
 
     /// Discards the output of a client that is gone; tickets stay valid.
     pub(crate) fn forget(&mut self) {
-        self.output = Vec::new();
-        self.sent = 0;
+        self.output.discard();
     }
 }
 
@@ -138,13 +118,13 @@ mod tests {
         let tickets = [replies.expect(), replies.expect(), replies.expect(), replies.expect()];
         replies.answer(tickets[2], b"2");
         replies.answer(tickets[1], b"1");
-        assert_eq!((replies.unsent(), replies.held_bytes()), (&b""[..], 2));
+        assert_eq!((replies.output.unsent(), replies.held_bytes()), (&b""[..], 2));
         replies.answer(tickets[0], b"0");
-        assert_eq!(replies.unsent(), b"012");
+        assert_eq!(replies.output.unsent(), b"012");
         let later = replies.expect();
         replies.answer(later, b"4");
         replies.answer(tickets[3], b"3");
-        assert_eq!((replies.unsent(), replies.awaited()), (&b"01234"[..], 0));
+        assert_eq!((replies.output.unsent(), replies.awaited()), (&b"01234"[..], 0));
     }
 
     #[test]
@@ -154,8 +134,8 @@ mod tests {
             let (first, second) = (replies.expect(), replies.expect());
             replies.answer(second, b"bb");
             replies.answer(first, b"a");
-            assert_eq!((replies.unsent(), replies.held_bytes()), (&b"abb"[..], 3));
-            replies.advance(3);
+            assert_eq!((replies.output.unsent(), replies.held_bytes()), (&b"abb"[..], 3));
+            replies.output.advance(3);
             assert_eq!(replies.held_bytes(), 0);
         }
     }
@@ -167,18 +147,6 @@ mod tests {
         assert_eq!((first, second), (Ticket(u32::MAX), Ticket(0)));
         replies.answer(second, b"2");
         replies.answer(first, b"1");
-        assert_eq!(replies.unsent(), b"12");
-    }
-
-    #[test]
-    fn a_slow_reader_does_not_make_the_buffer_grow() {
-        let mut replies = Replies::default();
-        for _ in 0..100 {
-            let ticket = replies.expect();
-            replies.answer(ticket, &[b'x'; 10_000]);
-            replies.advance(9_900);
-        }
-        assert_eq!(replies.unsent().len(), 10_000);
-        assert!(replies.output.len() < 200_000);
+        assert_eq!(replies.output.unsent(), b"12");
     }
 }

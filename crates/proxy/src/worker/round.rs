@@ -1,9 +1,8 @@
 //! A client's turn: reads it, parses its requests, and passes each to `dispatch.rs`, until one has to wait.
 //! Requests behind that one wait with it, so a client's requests keep their order.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 
-use mio::net::TcpStream;
 use resp::{Limits, Parsed, Protocol, Span};
 use smallvec::SmallVec;
 
@@ -52,14 +51,14 @@ impl Worker<'_> {
             return;
         }
         client.round = self.round;
-        if !client.replies.unsent().is_empty() {
+        if !client.replies.output.is_empty() {
             self.touch_client(index);
         }
         let client = &self.clients[index];
         if client.closing {
             return;
         }
-        if client.hung_up && client.waits.is_some() {
+        if client.readiness.hung_up && client.waits.is_some() {
             // Its blocking command must not take an element that nobody would then receive.
             return self.close_client(index);
         }
@@ -101,7 +100,7 @@ impl Worker<'_> {
             self.run_kept(index, input);
         }
         let Some(client) = self.clients.get(index) else { return Ok(()) };
-        if client.readable && !client.put_off && !client.gone && !client.closing {
+        if client.readiness.readable && !client.put_off && !client.gone && !client.closing {
             self.clients_again.push(index);
         }
         Ok(())
@@ -152,7 +151,7 @@ impl Worker<'_> {
         let Some(client) = self.clients.get_mut(index) else { return };
         if !client.put_off && !client.gone && !client.closing {
             // It was not read while it waited; epoll may have reported it long ago and will not do so again.
-            client.readable = true;
+            client.readiness.readable = true;
             self.clients_again.push(index);
         }
     }
@@ -285,11 +284,6 @@ fn canonical(request: &[u8], at: usize, spans: &[Span]) -> bool {
         next = end + 2;
     }
     next == request.len()
-}
-
-/// Tells a client that there is no room, as far as its socket accepts the text at once.
-pub(super) fn refuse(mut stream: TcpStream) {
-    let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }
 
 #[cfg(test)]

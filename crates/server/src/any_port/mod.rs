@@ -24,19 +24,18 @@ use std::thread;
 use std::time::Duration;
 
 use commands::Table;
-use placement::Slot;
 
-use routes::{NodeAddress, Routes};
+pub(crate) use routes::{NodeAddress, Routes};
 use session::Session;
 
-use crate::shared::Shared;
-
 /// The node that a session belongs to.
-trait Home: Routes {
+pub(crate) trait Home: Routes {
     fn table(&self) -> &Table;
     fn is_stopping(&self) -> bool;
     /// Returns true if clients must authenticate.
     fn wants_password(&self) -> bool;
+    /// Returns the maximum number of clients of this port.
+    fn clients_max(&self) -> usize;
     /// Returns the maximum number of unparsed request bytes.
     fn query_bytes_max(&self) -> u64;
 }
@@ -52,9 +51,12 @@ pub(crate) fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts clients until the node stops.
-pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
+pub(crate) fn run<H>(home: &Arc<H>, listener: &TcpListener)
+where
+    H: Home + Send + Sync + 'static,
+{
     let clients = Arc::new(AtomicUsize::new(0));
-    while !shared.is_stopping() {
+    while !home.is_stopping() {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
             Err(_) => {
@@ -62,16 +64,15 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
                 continue;
             }
         };
-        let max = shared.settings.load().maxclients as usize;
-        if clients.load(Ordering::Relaxed) >= max {
+        if clients.load(Ordering::Relaxed) >= home.clients_max() {
             let mut stream = stream;
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             continue;
         }
         clients.fetch_add(1, Ordering::Relaxed);
-        let (shared, counted) = (Arc::clone(shared), Arc::clone(&clients));
+        let (home, counted) = (Arc::clone(home), Arc::clone(&clients));
         let serve = move || {
-            if let Ok(session) = Session::new(&*shared, stream) {
+            if let Ok(session) = Session::new(&*home, stream) {
                 session.run();
             }
             counted.fetch_sub(1, Ordering::Relaxed);
@@ -85,39 +86,3 @@ pub(crate) fn run(shared: &Arc<Shared>, listener: &TcpListener) {
 
 /// Interval between checks for new clients.
 const ACCEPT_EVERY: Duration = Duration::from_millis(5);
-
-impl Routes for Shared {
-    fn here(&self) -> NodeAddress {
-        let (ip, port) = (self.client_addr.ip(), self.client_addr.port());
-        let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { ip.to_string() };
-        NodeAddress { host, port }
-    }
-
-    fn node_of(&self, slot: Slot) -> NodeAddress {
-        let map = self.map();
-        let primary = map.bucket_of(slot).primary().filter(|primary| *primary != self.data.me);
-        let member = primary.and_then(|primary| map.member(primary));
-        member.map_or_else(
-            || self.here(),
-            |member| NodeAddress { host: member.at.host.clone(), port: member.at.client },
-        )
-    }
-}
-
-impl Home for Shared {
-    fn table(&self) -> &Table {
-        &self.table
-    }
-
-    fn is_stopping(&self) -> bool {
-        Shared::is_stopping(self)
-    }
-
-    fn wants_password(&self) -> bool {
-        !self.settings.load().requirepass.is_empty()
-    }
-
-    fn query_bytes_max(&self) -> u64 {
-        self.settings.load().client_query_buffer_limit
-    }
-}

@@ -4,13 +4,13 @@ use placement::Slot;
 
 /// The client address of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct NodeAddress {
+pub(crate) struct NodeAddress {
     pub host: String,
     pub port: u16,
 }
 
 /// The part of the cluster's map that routing needs.
-pub(super) trait Routes {
+pub(crate) trait Routes {
     /// Returns the node that the client is connected to.
     fn here(&self) -> NodeAddress;
 

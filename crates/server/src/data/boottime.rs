@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use cluster::Moment;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns how long the machine has been up.
-pub(crate) fn now() -> Duration {
+/// Returns the time on this clock, which started with the machine.
+pub(crate) fn now() -> Moment {
     let time = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).expect("this clock starts at 0");
     let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds are below a second");
-    Duration::new(seconds, nanos)
+    Moment::from_clock(Duration::new(seconds, nanos))
 }

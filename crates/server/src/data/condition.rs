@@ -1,57 +1,59 @@
 //! Reports this node's condition for its load levels: what it holds, how busy it is, whether it is sick;
 //! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
-use cluster::balance::{Condition, Vitals};
-use commands::settings::EvictionPolicy;
+use cluster::balance::{BucketSize, Condition, SizeReport, Vitals};
 use placement::{Hashmask, Slot};
+use settings::{EvictionPolicy, Settings};
 
-use super::Notice;
-use crate::shared::Shared;
+use super::{Data, Notice};
 
-/// Reports to the control thread. Called by the janitor at intervals.
-pub(crate) fn report_condition(shared: &Shared) {
-    shared.data.notify(Notice::Vitals(vitals(shared)));
-    if shared.data.has_bytes(shared) {
-        shared.data.notify(Notice::Sizes(sizes(shared)));
+impl Data {
+    /// Reports to the control thread. Called by the janitor at intervals.
+    pub(crate) fn report_condition(&self, vitals: Vitals) {
+        self.notify(Notice::Vitals(vitals));
     }
-}
 
-pub(crate) fn vitals(shared: &Shared) -> Vitals {
-    let settings = shared.settings.load();
-    let bytes = shared.memory.used();
-    let full = settings.maxmemory != 0
-        && shared.memory.counted() > settings.maxmemory
-        && settings.maxmemory_policy == EvictionPolicy::NoEviction;
-    Vitals {
-        bytes,
-        ops_per_second: shared.watching.rates.per_second().commands,
-        condition: if full { Condition::Sick } else { Condition::Well },
-        lag_bytes: shared
-            .data
-            .links
-            .living()
-            .iter()
-            .map(|link| link.unacknowledged_bytes() as u64)
-            .sum(),
-        fill: shared.data.filling(),
+    /// Reports the sizes of the buckets that this node serves. Returns those that are too large and cannot be split.
+    pub(crate) fn report_sizes(&self) -> Vec<BucketSize> {
+        let report = self.sizes();
+        let one_slot = report.named().iter().filter(|size| size.is_one_slot()).copied().collect();
+        self.notify(Notice::Sizes(report));
+        one_slot
     }
-}
 
-/// Returns the bytes in each bucket that this node serves.
-fn sizes(shared: &Shared) -> Vec<(Hashmask, u64)> {
-    let map = shared.map();
-    let mine = map.buckets().filter(|bucket| bucket.primary() == Some(shared.data.me));
-    mine.map(|bucket| (bucket.hashmask, bytes_in(shared, bucket.hashmask))).collect()
-}
+    /// Returns the condition of a node that runs so many commands per second.
+    pub(crate) fn vitals(&self, settings: &Settings, ops_per_second: u64) -> Vitals {
+        let memory = &self.keyspace.memory;
+        let bytes = memory.used();
+        let full = settings.maxmemory != 0
+            && memory.counted() > settings.maxmemory
+            && settings.maxmemory_policy == EvictionPolicy::NoEviction;
+        let backlogs = self.links.living();
+        let backlogs = backlogs.iter().map(|link| link.unacknowledged_bytes() as u64);
+        Vitals {
+            bytes,
+            ops_per_second,
+            condition: if full { Condition::Sick } else { Condition::Well },
+            lag_bytes: backlogs.sum(),
+            fill: self.filling(),
+        }
+    }
 
-fn bytes_in(shared: &Shared, bucket: Hashmask) -> u64 {
-    let slots = bucket.slots().filter_map(Slot::new);
-    slots.map(|slot| shared.keyspace.lock_one(slot).table().bytes() as u64).sum()
-}
+    /// Returns the sizes of the buckets that this node serves.
+    fn sizes(&self) -> SizeReport {
+        let map = self.map();
+        let mine = map.buckets().filter(|bucket| bucket.primary() == Some(self.me));
+        let limit = map.settings().split_larger_than.bytes;
+        SizeReport::new(limit, mine.map(|bucket| self.size_of(bucket.hashmask)))
+    }
 
-impl super::Data {
-    /// Returns whether any bucket can have outgrown the rest: none can while all together are small.
-    fn has_bytes(&self, shared: &Shared) -> bool {
-        shared.memory.used() > shared.map().settings().split_larger_than.bytes
+    fn size_of(&self, bucket: Hashmask) -> BucketSize {
+        let mut size = BucketSize { bucket, bytes: 0, largest_slot_bytes: 0 };
+        for slot in bucket.slots().filter_map(Slot::new) {
+            let bytes = self.keyspace.lock_one(slot).table().bytes() as u64;
+            size.bytes += bytes;
+            size.largest_slot_bytes = size.largest_slot_bytes.max(bytes);
+        }
+        size
     }
 }

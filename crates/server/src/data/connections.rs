@@ -4,16 +4,19 @@
 use std::io;
 use std::net::TcpStream;
 
-use cluster::balance::Vitals;
+use cluster::balance::{SizeReport, Vitals};
 use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
-use placement::{Hashmask, Slot};
+use net::Stream;
+use placement::Slot;
 
 use super::Data;
 use crate::mailbox::Mail;
-use crate::peer::Unwanted;
-use crate::shared::Shared;
+
+/// The connection was not taken: the two ends do not agree on the next frame, or the peer is no member.
+#[derive(Debug)]
+pub(crate) struct Unwanted;
 
 /// A notice from the data plane to the control thread.
 #[derive(Clone, Debug)]
@@ -29,8 +32,8 @@ pub(crate) enum Notice {
     /// A client has asked for something that this node may not serve.
     ClientTurned,
     Vitals(Vitals),
-    /// The bytes in the buckets that this node serves.
-    Sizes(Vec<(Hashmask, u64)>),
+    /// Sizes of the buckets that this node serves.
+    Sizes(SizeReport),
 }
 
 impl Data {
@@ -57,43 +60,42 @@ impl Data {
     pub(crate) fn refused(&self, slot: Slot, reign: LogIndex) {
         self.notify(Notice::Reigned { slot, reign });
     }
-}
 
-/// Takes over a connection that this node has made to a process, which expects frame `next` first.
-pub(crate) fn outgoing(
-    shared: &Shared,
-    peer: Peer,
-    stream: TcpStream,
-    next: u64,
-) -> Result<(), Unwanted> {
-    let data = &shared.data;
-    let link = data.links.to(peer).ok_or(Unwanted)?;
-    let other_end = prepare(&stream).map_err(|_| Unwanted)?;
-    link.connect(other_end, FrameNumber(next)).map_err(|_| Unwanted)?;
-    let stream = mio::net::TcpStream::from_std(stream);
-    shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptLink(link.id, stream));
-    Ok(())
-}
-
-/// Takes over a connection that a process has made to this node, after it was told that frame `announced` is
-/// expected next.
-pub(crate) fn incoming(
-    shared: &Shared,
-    peer: Peer,
-    stream: TcpStream,
-    announced: u64,
-) -> Result<(), Unwanted> {
-    let data = &shared.data;
-    prepare(&stream).map_err(|_| Unwanted)?;
-    let intake = data.intake(peer);
-    let mut intake = intake.lock();
-    if intake.inbox.next().0 != announced {
-        return Err(Unwanted); // The previous connection has brought more meanwhile.
+    /// Takes over a connection that this node has made to a process, which expects frame `next` first.
+    pub(crate) fn outgoing(
+        &self,
+        peer: Peer,
+        stream: TcpStream,
+        next: u64,
+    ) -> Result<(), Unwanted> {
+        let link = self.links.to(peer).ok_or(Unwanted)?;
+        let other_end = prepare(&stream).map_err(|_| Unwanted)?;
+        link.connect(other_end, FrameNumber(next)).map_err(|_| Unwanted)?;
+        let stream = Stream::from(mio::net::TcpStream::from_std(stream));
+        self.mailboxes[self.worker_of(peer.id)].send(Mail::AdoptLink(link.id, stream));
+        Ok(())
     }
-    let connection = intake.connect();
-    let stream = mio::net::TcpStream::from_std(stream);
-    shared.mailboxes[data.worker_of(peer.id)].send(Mail::AdoptIntake { peer, stream, connection });
-    Ok(())
+
+    /// Takes over a connection that a process has made to this node, after it was told that frame `announced`
+    /// is expected next.
+    pub(crate) fn incoming(
+        &self,
+        peer: Peer,
+        stream: TcpStream,
+        announced: u64,
+    ) -> Result<(), Unwanted> {
+        prepare(&stream).map_err(|_| Unwanted)?;
+        let intake = self.intake(peer);
+        let mut intake = intake.lock();
+        if intake.inbox.next().0 != announced {
+            return Err(Unwanted); // The previous connection has brought more meanwhile.
+        }
+        let connection = intake.connect();
+        let stream = Stream::from(mio::net::TcpStream::from_std(stream));
+        let mail = Mail::AdoptIntake { peer, stream, connection };
+        self.mailboxes[self.worker_of(peer.id)].send(mail);
+        Ok(())
+    }
 }
 
 /// Returns another handle of the socket, and makes both non-blocking, without delay of small writes.

@@ -1,56 +1,56 @@
-//! Applies a new map: to the links to its members, to every slot's replica (`cluster::data::follow`), to copies
-//! that are on their way here. Called by the applier, for one map after the other.
+//! Applies a new map: to every slot's replica (`cluster::data::follow`), and to copies that are on their way
+//! here. Called by the applier, for one map after the other (`data_plane.rs`).
 
 use std::sync::Arc;
 
 use cluster::data::MoverInput;
 use cluster::map::{Map, Member, Peer};
 use commands::Outcome;
+use store::Access;
 
-use super::intake::apply_context;
-use crate::command_env::command_env;
-use crate::pubsub::introduce;
-use crate::shared::Shared;
+use super::{Data, apply_context};
+use crate::clock;
 
-/// Applies a map.
-pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
-    let data = &shared.data;
-    let others: Vec<Peer> = map.members().iter().map(Member::peer).collect();
-    let others: Vec<Peer> = others.into_iter().filter(|peer| peer.id != data.me).collect();
-    for link in data.links.follow(&others) {
-        introduce(shared, &link);
+impl Data {
+    /// Returns the other processes that are members by this map.
+    pub(crate) fn others_in(&self, map: &Map) -> Vec<Peer> {
+        let others = map.members().iter().map(Member::peer);
+        others.filter(|peer| peer.id != self.me).collect()
     }
-    shared.exchange.afar.keep(&others);
-    let before = (data.map_number() > 0).then(|| shared.map());
-    let mut outcome = Outcome::default();
-    cluster::data::follow(shared, map, before.as_deref(), |done| outcome.applied(done));
-    follow_intakes(shared, map, &mut outcome);
-    carry_off(shared, &mut outcome);
-    data.tell_mover(MoverInput::MapChanged);
-}
 
-fn follow_intakes(shared: &Shared, map: &Map, outcome: &mut Outcome) {
-    let data = &shared.data;
-    let env = command_env(shared);
-    let intakes: Vec<_> = {
-        let intakes = data.intakes.lock();
-        intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
-    };
-    for (peer, intake) in intakes {
-        let mut apply_context = apply_context(shared, &env, outcome);
-        let mut intake = intake.lock();
-        intake.follow(peer.id, map, &mut apply_context);
-        let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);
-        if intake.is_over(member) {
-            intake.end(&mut apply_context);
-            data.intakes.lock().remove(&peer);
+    /// Applies a map to the slots and to what comes from other nodes. The links to its members must exist
+    /// ([`super::Links::follow`]).
+    pub(crate) fn follow(&self, map: &Arc<Map>, access: Access) {
+        let before = (self.map_number() > 0).then(|| self.map());
+        let mut outcome = Outcome::default();
+        cluster::data::follow(self, map, before.as_deref(), |done| outcome.applied(done));
+        self.follow_intakes(map, access, &mut outcome);
+        self.carry_off(&mut outcome);
+        self.tell_mover(MoverInput::MapChanged);
+    }
+
+    fn follow_intakes(&self, map: &Map, access: Access, outcome: &mut Outcome) {
+        let now = clock::now();
+        let intakes: Vec<_> = {
+            let intakes = self.intakes.lock();
+            intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
+        };
+        for (peer, intake) in intakes {
+            let mut apply_context = apply_context(self, (now, access), outcome);
+            let mut intake = intake.lock();
+            intake.follow(peer.id, map, &mut apply_context);
+            let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);
+            if intake.is_over(member) {
+                intake.end(&mut apply_context);
+                self.intakes.lock().remove(&peer);
+            }
         }
     }
-}
 
-fn carry_off(shared: &Shared, outcome: &mut Outcome) {
-    shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
-    for garbage in outcome.garbage.drain(..) {
-        shared.discard(garbage);
+    fn carry_off(&self, outcome: &mut Outcome) {
+        self.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+        for garbage in outcome.garbage.drain(..) {
+            self.keyspace.discard(garbage);
+        }
     }
 }

@@ -2,20 +2,20 @@
 //! locks and the outcome of a worker's round.
 
 use cluster::data::ApplyContext;
-use commands::{CommandEnv, Outcome};
-use store::{Access, Applied, Touch};
+use commands::Outcome;
+use store::{Access, Applied, Touch, UnixMillis};
 
-use crate::shared::Shared;
+use super::Data;
 
 /// Returns the surface on which frames are applied.
 pub(crate) fn apply_context<'a>(
-    shared: &'a Shared,
-    env: &CommandEnv,
+    data: &'a Data,
+    (now, access): (UnixMillis, Access),
     outcome: &'a mut Outcome,
-) -> ApplyContext<'a, Shared, impl FnMut(Applied) + use<'a>> {
-    let touch = match env.access {
-        Access::Lru => Touch::at(env.now, env.access, 0),
+) -> ApplyContext<'a, Data, impl FnMut(Applied) + use<'a>> {
+    let touch = match access {
+        Access::Lru => Touch::at(now, access, 0),
         Access::Lfu(_) => Touch::Nothing,
     };
-    ApplyContext { plane: shared, touch, applied: |done| outcome.applied(done) }
+    ApplyContext { plane: data, touch, applied: |done| outcome.applied(done) }
 }

@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 use cluster::serving::{Passage, Tickets};
 use commands::Event;
 
-use super::judge;
-use crate::shared::Shared;
+use super::{Data, judge};
 
 #[derive(Default)]
 pub(crate) struct Later {
@@ -25,10 +24,10 @@ impl Later {
     }
 
     /// Returns the events of writes that are acknowledged by now, and drops those of writes that may be lost.
-    pub(crate) fn ripe(&mut self, shared: &Shared) -> Vec<Event> {
+    pub(crate) fn ripe(&mut self, data: &Data) -> Vec<Event> {
         let mut ripe = Vec::new();
         while let Some((tickets, _)) = self.waiting.front_mut() {
-            let passage = judge_all(shared, tickets);
+            let passage = judge_all(data, tickets);
             if passage == Passage::Wait {
                 break;
             }
@@ -42,9 +41,9 @@ impl Later {
 }
 
 /// Judges a reply that has all these tickets. Tickets that allow it to leave are dropped.
-pub(crate) fn judge_all(shared: &Shared, tickets: &mut Tickets) -> Passage {
+pub(crate) fn judge_all(data: &Data, tickets: &mut Tickets) -> Passage {
     while let Some(ticket) = tickets.first_mut() {
-        match judge(shared, ticket) {
+        match judge(data, ticket) {
             Passage::Release => drop(tickets.remove(0)),
             passage @ (Passage::Wait | Passage::Abort) => return passage,
         }

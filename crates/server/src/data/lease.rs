@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::boottime::now;
+use cluster::Moment;
 
 /// The end of the lease, in nanoseconds of the clock that runs on while the machine sleeps.
 pub(crate) struct Lease(AtomicU64);
@@ -20,8 +21,9 @@ impl Lease {
     }
 
     /// Sets the end of the lease, by the clock of [`now`].
-    pub(crate) fn set(&self, until: Duration) {
-        let nanos = u64::try_from(until.as_nanos()).unwrap_or(FOR_EVER).max(ENDED + 1);
+    pub(crate) fn set(&self, until: Moment) {
+        let nanos =
+            u64::try_from(until.clock_reading().as_nanos()).unwrap_or(FOR_EVER).max(ENDED + 1);
         let set = |known| (known != ENDED).then_some(nanos);
         // An error means that the lease has ended for good.
         let _ = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
@@ -35,13 +37,13 @@ impl Lease {
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         let until = self.0.load(Ordering::Acquire);
-        until == FOR_EVER || now().as_nanos() < u128::from(until)
+        until == FOR_EVER || now().clock_reading().as_nanos() < u128::from(until)
     }
 
     /// Returns the time until the lease runs out; `None` for one that does not.
     pub(crate) fn left(&self) -> Option<Duration> {
         let until = self.0.load(Ordering::Acquire);
-        (until != FOR_EVER).then(|| Duration::from_nanos(until).saturating_sub(now()))
+        (until != FOR_EVER).then(|| Moment::from_clock(Duration::from_nanos(until)).since(now()))
     }
 }
 
@@ -52,7 +54,7 @@ mod tests {
     #[test]
     fn a_lease_that_has_ended_is_not_set_again() {
         let lease = Lease::unlimited();
-        lease.set(Duration::ZERO);
+        lease.set(Moment::START);
         assert!(!lease.is_valid());
         lease.set(now() + Duration::from_secs(9));
         assert!(lease.is_valid());

@@ -37,7 +37,7 @@ impl Links {
 
     /// Creates links to new members and returns them, and drops links to former members. Only the
     /// applier calls it.
-    pub(super) fn follow(&self, members: &[Peer]) -> Vec<Arc<Link>> {
+    pub(crate) fn follow(&self, members: &[Peer]) -> Vec<Arc<Link>> {
         let mut all = LinkTable::clone(&self.all.load());
         let make = |id, peer| Arc::new(Link::new(id, peer, Arc::clone(&self.congestion)));
         let new = all.follow(members, |link| link.mark_gone(), make);

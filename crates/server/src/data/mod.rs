@@ -1,12 +1,12 @@
 //! The data plane: replicates writes to other nodes and moves buckets. `cluster::data` decides; here are
-//! the locks, sockets and threads around it (`standing.rs`).
+//! the locks, sockets and threads around it (`plane_impl.rs`). The control thread reaches it through
+//! `data_plane.rs`.
 //!
 //! `link.rs` sends frames to one other node, `intake.rs` receives them from one; workers read both
 //! (`worker/links.rs`). `follow.rs` makes every slot's replica what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
 mod condition; // This node's condition, for its load levels.
-mod control; // The data plane as the control thread sees it.
 mod follow; //  Applies a new map: this node's duty for each slot.
 mod intake; //  Frames from one other node.
 mod later; //   Key events that wait as replies do.
@@ -24,21 +24,19 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use cluster::Moment;
 use cluster::balance::FillProgress;
 use cluster::data::{Intake, MoverInput, Outgoing};
 use cluster::fill::Sent;
-use cluster::map::{Boot, NodeId, Peer};
+use cluster::map::{Boot, Map, NodeId, Peer};
 use cluster::serving::AckEpoch;
+use commands::cluster::View;
 use parking_lot::Mutex;
 
-pub(crate) use condition::report_condition;
-pub(crate) use condition::vitals;
-pub(crate) use connections::{Notice, incoming, outgoing};
-pub(crate) use control::report_to;
-pub(crate) use follow::follow;
+pub(crate) use connections::{Notice, Unwanted};
 pub(crate) use intake::apply_context;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
@@ -48,8 +46,20 @@ pub(crate) use mover::run_mover;
 pub(crate) use serving::judge;
 pub(crate) use stalls::{Fills, Stalls};
 
+use crate::keep::KeptCopies;
+use crate::keyspace::Keyspace;
+use crate::mailbox::Mailboxes;
+use crate::memory::MemoryReport;
+
 /// The data plane's state, shared by the threads of a node.
 pub(crate) struct Data {
+    pub keyspace: Keyspace,
+    /// Data that was on the disk when the node started.
+    pub kept: KeptCopies,
+    /// The map as this node sees it.
+    pub view: ArcSwap<View>,
+    mailboxes: Mailboxes,
+    stopping: AtomicBool,
     /// Counts the maps: a worker that sees another number knows that there is a new map.
     pub map_number: AtomicU64,
     /// Counts the events that may change the meaning of an acknowledgement (`cluster::serving::AckEpoch`), and
@@ -81,14 +91,22 @@ pub(crate) struct Data {
     pub sent: Mutex<Sent>,
     pub fills: Fills,
     /// The time at which this node last heard from each primary.
-    heard: Mutex<BTreeMap<NodeId, Duration>>,
+    heard: Mutex<BTreeMap<NodeId, Moment>>,
     /// Primaries that have fallen silent: this node's copies of their buckets may be stale.
     pub pending: ArcSwap<BTreeSet<NodeId>>,
 }
 
 impl Data {
-    pub(crate) fn new(me: Peer, workers: usize, mover: Sender<MoverInput>) -> Data {
+    pub(crate) fn new(
+        me: Peer,
+        (keyspace, kept, view): (Keyspace, KeptCopies, View),
+        mailboxes: Mailboxes,
+        mover: Sender<MoverInput>,
+    ) -> Data {
         Data {
+            keyspace,
+            kept,
+            view: ArcSwap::from_pointee(view),
             map_number: AtomicU64::new(0),
             ack_epoch: AtomicU64::new(0),
             me: me.id,
@@ -96,7 +114,9 @@ impl Data {
             links: Links::default(),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
-            awaiting_acks: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            awaiting_acks: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
+            mailboxes,
+            stopping: AtomicBool::new(false),
             mover,
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
@@ -109,6 +129,35 @@ impl Data {
             heard: Mutex::default(),
             pending: ArcSwap::default(),
         }
+    }
+
+    /// Returns the map this node currently uses.
+    pub(crate) fn map(&self) -> Arc<Map> {
+        Arc::clone(self.view.load().map())
+    }
+
+    /// Wakes a worker to flush frames that other threads have queued on links. Those threads must not write
+    /// themselves: a thread they wake could preempt them mid-write while they hold a lock that client-serving
+    /// threads need.
+    pub(crate) fn have_links_written(&self) {
+        if self.links.has_unwritten() {
+            self.mailboxes[0].wake();
+        }
+    }
+
+    /// Asks all threads of the node to end.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.mailboxes.wake_all();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Refreshes the memory figures: the allocator's, and the bytes that links buffer for other nodes.
+    pub(crate) fn refresh_memory(&self) -> MemoryReport {
+        self.keyspace.memory.refresh(self.buffered_bytes())
     }
 
     /// Returns the intake for frames from this process.

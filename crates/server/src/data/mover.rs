@@ -2,43 +2,37 @@
 //! the moves under way at short intervals.
 
 use core::sync::atomic::Ordering;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use cluster::data::{Mover, MoverInput};
 
+use super::Data;
 use super::boottime::now;
-use crate::merge::{bring_if_wanted, give};
-use crate::shared::Shared;
 
 /// Intervals between two checks, with and without work in progress.
 const BUSY: Duration = Duration::from_micros(500);
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Runs until the node stops.
-#[expect(clippy::needless_pass_by_value, reason = "the thread owns what it works with")]
-pub(crate) fn run_mover(node: Arc<Shared>, inputs: Receiver<MoverInput>) {
-    let shared = &*node;
+/// Runs until the node stops. `hand_over` is called at each check: it hands data over to another side of the
+/// cluster, if that is due, and returns when it is done; no bucket is moved from here meanwhile.
+pub(crate) fn run_mover(data: &Data, inputs: &Receiver<MoverInput>, hand_over: impl Fn()) {
     let mut mover = Mover::new(now());
-    while !shared.is_stopping() {
+    while !data.is_stopping() {
         match inputs.recv_timeout(if mover.is_busy() { BUSY } else { IDLE }) {
-            Ok(input) => mover.handle(now(), input, shared),
+            Ok(input) => mover.handle(now(), input, data),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
         while let Ok(input) = inputs.try_recv() {
-            mover.handle(now(), input, shared);
+            mover.handle(now(), input, data);
         }
-        if let Some(to) = shared.merging.yields() {
-            give(shared, to); // No bucket is moved from here any more.
-        }
-        bring_if_wanted(&node);
-        shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
-        mover.go_on(now(), shared);
+        hand_over();
+        data.pausing.store(mover.is_pausing(), Ordering::Release);
+        mover.go_on(now(), data);
         let over = mover.take_promotions_over();
-        shared.data.pending_promotions.fetch_sub(over, Ordering::AcqRel);
-        *shared.data.sent.lock() = mover.sent();
-        shared.data.pausing.store(mover.is_pausing(), Ordering::Release);
+        data.pending_promotions.fetch_sub(over, Ordering::AcqRel);
+        *data.sent.lock() = mover.sent();
+        data.pausing.store(mover.is_pausing(), Ordering::Release);
     }
 }

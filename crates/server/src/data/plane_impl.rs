@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::data::{Outgoing, Plane, Report};
 use cluster::map::{Boot, Generation, Map, NodeId};
 use cluster::replication::{LinkId, Outbox};
 use commands::cluster::View;
 use placement::Slot;
 
-use super::Notice;
-use crate::shared::Shared;
+use super::{Data, Notice};
 
-impl Plane for Shared {
+impl Plane for Data {
     fn me(&self) -> NodeId {
-        self.data.me
+        self.me
     }
 
     fn boot(&self) -> Boot {
-        self.data.boot
+        self.boot
     }
 
     fn kept_in(&self) -> Option<Generation> {
@@ -30,50 +30,50 @@ impl Plane for Shared {
     }
 
     fn map(&self) -> Arc<Map> {
-        Shared::map(self)
+        Data::map(self)
     }
 
     fn publish(&self, map: &Arc<Map>) {
-        self.cluster.store(Arc::new(View::new(Arc::clone(map), self.data.me)));
-        self.data.map_number.fetch_add(1, Ordering::AcqRel);
+        self.view.store(Arc::new(View::new(Arc::clone(map), self.me)));
+        self.map_number.fetch_add(1, Ordering::AcqRel);
     }
 
     fn links(&self) -> Vec<(LinkId, NodeId)> {
-        self.data.links.living().iter().map(|link| (link.id, link.peer.id)).collect()
+        self.links.living().iter().map(|link| (link.id, link.peer.id)).collect()
     }
 
     fn is_gone(&self, link: LinkId) -> bool {
-        self.data.links.get(link).is_none_or(|link| link.is_gone())
+        self.links.get(link).is_none_or(|link| link.is_gone())
     }
 
     fn with_outbox<R>(&self, link: LinkId, work: impl FnOnce(&mut Outbox) -> R) -> R {
-        match self.data.links.get(link) {
+        match self.links.get(link) {
             Some(link) => link.with_outbox(work),
             None => work(&mut Outbox::default()), // The link is long gone: the frames are dropped.
         }
     }
 
     fn unacknowledged_bytes(&self, link: LinkId) -> usize {
-        self.data.links.get(link).map_or(0, |link| link.unacknowledged_bytes())
+        self.links.get(link).map_or(0, |link| link.unacknowledged_bytes())
     }
 
     fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool {
-        self.data.links.get(link).is_some_and(|link| link.is_stuck(timeout))
+        self.links.get(link).is_some_and(|link| link.is_stuck(timeout))
     }
 
     fn refused(&self, link: LinkId) -> Vec<Slot> {
-        self.data.links.get(link).map_or_else(Vec::new, |link| link.refused())
+        self.links.get(link).map_or_else(Vec::new, |link| link.refused())
     }
 
     fn forget_refusal(&self, link: LinkId, slot: Slot) {
-        if let Some(link) = self.data.links.get(link) {
+        if let Some(link) = self.links.get(link) {
             link.forget_refusal(slot);
         }
     }
 
     fn disturb(&self) {
-        self.data.next_ack_epoch();
-        self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
+        self.next_ack_epoch();
+        self.mailboxes.wake_all();
     }
 
     fn flush(&self) {
@@ -85,20 +85,20 @@ impl Plane for Shared {
     }
 
     fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
-        work(&mut self.data.outgoing.lock())
+        work(&mut self.outgoing.lock())
     }
 
     fn report(&self, report: Report) {
-        self.data.notify(Notice::Moved(report));
+        self.notify(Notice::Moved(report));
     }
 
-    fn heard(&self, primary: NodeId) -> Duration {
-        self.data.heard.lock().get(&primary).copied().unwrap_or_default()
+    fn heard(&self, primary: NodeId) -> Moment {
+        self.heard.lock().get(&primary).copied().unwrap_or_default()
     }
 
     fn set_pending(&self, primaries: BTreeSet<NodeId>) {
-        if **self.data.pending.load() != primaries {
-            self.data.pending.store(Arc::new(primaries));
+        if **self.pending.load() != primaries {
+            self.pending.store(Arc::new(primaries));
         }
     }
 }

@@ -8,25 +8,25 @@ use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
 use store::Seed;
 
+use super::Data;
 use crate::keyspace::SlotGuard;
-use crate::shared::Shared;
 
-impl LinkProgress for Shared {
+impl LinkProgress for Data {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
-        self.data.links.to_node(node)
+        self.links.to_node(node)
     }
 
     fn last(&self, link: LinkId) -> FrameNumber {
-        self.data.links.get(link).map_or(FrameNumber(0), |link| link.last())
+        self.links.get(link).map_or(FrameNumber(0), |link| link.last())
     }
 
     #[inline]
     fn acked(&self, link: LinkId) -> FrameNumber {
-        self.data.links.acked(link)
+        self.links.acked(link)
     }
 }
 
-impl ServingPlane for Shared {
+impl ServingPlane for Data {
     type Guard<'a> = SlotGuard<'a>;
 
     #[inline]
@@ -36,17 +36,17 @@ impl ServingPlane for Shared {
 
     #[inline]
     fn seed(&self) -> &Seed {
-        &self.seed
+        &self.keyspace.seed
     }
 
     #[inline]
     fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber {
-        self.data.links.push(link, frame)
+        self.links.push(link, frame)
     }
 
     #[inline]
     fn ack_epoch(&self) -> AckEpoch {
-        self.data.ack_epoch()
+        Data::ack_epoch(self)
     }
 
     #[inline]
@@ -68,18 +68,18 @@ impl ServingPlane for Shared {
 
     #[inline]
     fn has_congestion(&self) -> bool {
-        self.data.links.has_congestion()
+        self.links.has_congestion()
     }
 
     fn is_congested(&self, link: LinkId) -> bool {
-        self.data.links.is_congested(link)
+        self.links.is_congested(link)
     }
 
     /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
     fn awaits_promotion(&self, slot: Slot) -> bool {
         let is_awaited =
             || self.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
-        self.data.pending_promotions.load(Relaxed) > 0 && is_awaited()
+        self.pending_promotions.load(Relaxed) > 0 && is_awaited()
     }
 }
 
@@ -88,6 +88,6 @@ fn is_promotion_pending(state: &SlotState) -> bool {
 }
 
 /// Judges a reply that waits with this ticket.
-pub(crate) fn judge(shared: &Shared, ticket: &mut Ticket) -> Passage {
-    ticket.judge_on(shared)
+pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> Passage {
+    ticket.judge_on(data)
 }

@@ -5,28 +5,26 @@
 //! addresses, to `localhost` and to names this node was given. And a request that a browser sends for another
 //! site's page says so in Origin.
 
-use std::net::IpAddr;
-
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use net::{host_name, is_address_or_localhost};
 
 /// Maximum size of a request body; no page of ours sends a larger one.
 const BODY_BYTES_MAX: u64 = 64 * 1024;
 
-/// The names this node answers to, besides addresses.
+/// The names this node answers to, besides addresses and `localhost`.
 #[derive(Clone, Debug)]
 pub(super) struct Names(Vec<String>);
 
 impl Names {
-    pub(super) fn new(mut names: Vec<String>) -> Names {
-        names.push("localhost".to_owned());
+    pub(super) fn new(names: Vec<String>) -> Names {
         Names(names)
     }
 
     fn includes(&self, host: &str) -> bool {
-        host.parse::<IpAddr>().is_ok() || self.0.iter().any(|name| name.eq_ignore_ascii_case(host))
+        is_address_or_localhost(host) || self.0.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
 }
 
@@ -67,14 +65,6 @@ fn refusal(names: &Names, headers: &HeaderMap) -> Option<(StatusCode, String)> {
 /// Returns a header as text. A header that is not valid text becomes `?`, which matches nothing and is refused.
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
-}
-
-/// Returns the Host without its port, and an IPv6 address without its brackets.
-fn host_name(host: &str) -> &str {
-    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    }
 }
 
 fn is_from(origin: &str, host: &str) -> bool {

@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use axum::Router;
 use cluster::status::Status;
-use commands::settings::Secret;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use settings::Secret;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;

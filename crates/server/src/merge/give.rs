@@ -10,9 +10,10 @@ use cluster::control::Input;
 use cluster::map::{Endpoints, Generation};
 use cluster::merge::{Course, Giver, Tally};
 
+use super::Merging;
+use crate::data::Data;
 use crate::log;
-use crate::peer::MergeLink;
-use crate::shared::Shared;
+use crate::peer::{ControlHandle, MergeLink};
 
 /// Back-off between two attempts to reach a node.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
@@ -21,48 +22,64 @@ const LATER: Duration = Duration::from_millis(10);
 /// Maximum number of such delays in a row; after that another node is tried.
 const LATER_MAX: u32 = 500;
 
-/// Hands everything over. Returns when that is done, or the node stops.
-pub(crate) fn give(shared: &Shared, to: Generation) {
-    let mut giver = Giver::new(&shared.map(), shared.data.me);
-    let told = format!(
-        "split brain: the other side of the cluster survives (generation {}); this node stops \
-         serving and hands over what it wrote since the split",
-        to.counter
-    );
-    log::warn("merge", &told);
-    if !hand_over(shared, &mut giver, || !shared.is_stopping()) {
-        return;
+impl Merging {
+    /// Hands everything over. Returns when that is done, or the node stops.
+    pub(crate) fn give(&self, data: &Data, control: &ControlHandle, to: Generation) {
+        let mut giver = Giver::new(&data.map(), data.me);
+        let told = format!(
+            "split brain: the other side of the cluster survives (generation {}); this node stops \
+             serving and hands over what it wrote since the split",
+            to.counter
+        );
+        log::warn("merge", &told);
+        if !self.hand_over(data, &mut giver, || !data.is_stopping()) {
+            return;
+        }
+        tell(giver.tally());
+        self.is_given.store(true, Ordering::Release);
+        control.tell(Input::Merged);
     }
-    tell(giver.tally());
-    shared.merging.is_given.store(true, Ordering::Release);
-    shared.control.tell(Input::Merged);
-}
 
-/// Continues until everything is handed over. Returns false if `goes_on` ends it before.
-pub(super) fn hand_over(shared: &Shared, giver: &mut Giver, goes_on: impl Fn() -> bool) -> bool {
-    let mut places = places(shared);
-    // With nothing to hand over, no node has to be reached.
-    while giver.question(shared).is_some() {
-        if !goes_on() {
-            return false;
-        }
-        let Some(at) = places.pop_front() else {
-            thread::sleep(AGAIN_AFTER);
-            places = self::places(shared);
-            continue;
-        };
-        let links = shared.merging.links.get();
-        match links.and_then(|links| links.for_merging(&at).ok()) {
-            Some(link) => {
-                if let Some(elsewhere) = talk(shared, giver, &link) {
-                    places.push_front(elsewhere);
-                }
-                giver.interrupted();
+    /// Continues until everything is handed over. Returns false if `goes_on` ends it before.
+    pub(super) fn hand_over(
+        &self,
+        data: &Data,
+        giver: &mut Giver,
+        goes_on: impl Fn() -> bool,
+    ) -> bool {
+        let mut places = self.places(data);
+        // With nothing to hand over, no node has to be reached.
+        while giver.question(data).is_some() {
+            if !goes_on() {
+                return false;
             }
-            None => thread::sleep(AGAIN_AFTER),
+            let Some(at) = places.pop_front() else {
+                thread::sleep(AGAIN_AFTER);
+                places = self.places(data);
+                continue;
+            };
+            let links = self.links.get();
+            match links.and_then(|links| links.for_merging(&at).ok()) {
+                Some(link) => {
+                    if let Some(elsewhere) = talk(data, giver, &link) {
+                        places.push_front(elsewhere);
+                    }
+                    giver.interrupted();
+                }
+                None => thread::sleep(AGAIN_AFTER),
+            }
         }
+        true
     }
-    true
+
+    /// Returns the addresses where nodes of the other side may be reached: where they were met, those of the
+    /// members before the split, and those of the members by this process's own map.
+    fn places(&self, data: &Data) -> VecDeque<Endpoints> {
+        let map = data.map();
+        let others = map.members().iter().filter(|member| member.id != data.me);
+        let others = others.map(|member| member.at.clone());
+        self.other_sides(&map).into_iter().chain(others).collect()
+    }
 }
 
 /// Logs the result of a handover.
@@ -78,19 +95,10 @@ pub(super) fn tell(tally: Tally) {
     log::info("merge", &told);
 }
 
-/// Returns the addresses where nodes of the other side may be reached: where they were met, those of the
-/// members before the split, and those of the members by this process's own map.
-fn places(shared: &Shared) -> VecDeque<Endpoints> {
-    let map = shared.map();
-    let others = map.members().iter().filter(|member| member.id != shared.data.me);
-    let others = others.map(|member| member.at.clone());
-    shared.merging.other_sides(&map).into_iter().chain(others).collect()
-}
-
 /// Continues until all is handed over, the link breaks, or another node is to be asked. Returns that node.
-fn talk(shared: &Shared, giver: &mut Giver, link: &MergeLink) -> Option<Endpoints> {
+fn talk(data: &Data, giver: &mut Giver, link: &MergeLink) -> Option<Endpoints> {
     let mut put_off = 0;
-    while let Some(question) = giver.question(shared).filter(|_| !shared.is_stopping()) {
+    while let Some(question) = giver.question(data).filter(|_| !data.is_stopping()) {
         match giver.answered(link.ask(&question).ok()?) {
             Course::On => put_off = 0,
             Course::Elsewhere(at) => return Some(at),

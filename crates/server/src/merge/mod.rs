@@ -16,11 +16,6 @@ use cluster::merge::Ledger;
 use parking_lot::Mutex;
 use placement::Hashmask;
 
-pub(crate) use bring::bring_if_wanted;
-pub(crate) use give::give;
-pub(crate) use report::{conflicts, merged, report_conflicts};
-pub(crate) use take::answer;
-
 use crate::peer::LinkMaker;
 
 /// Maximum number of remembered addresses of nodes of another side.
@@ -30,7 +25,7 @@ const MET_MAX: usize = 16;
 #[derive(Default)]
 pub(crate) struct Merging {
     /// The results of merging the data that other nodes have handed over to this node.
-    pub ledger: Mutex<Ledger>,
+    ledger: Mutex<Ledger>,
     links: OnceLock<LinkMaker>,
     yields: Mutex<Option<Generation>>,
     /// Buckets whose copies, kept by this process, are to be handed over.
@@ -71,6 +66,11 @@ impl Merging {
     /// Orders this process to hand its kept copies of these buckets over to their primaries.
     pub(crate) fn bring(&self, buckets: Vec<Hashmask>) {
         *self.brings.lock() = Some(buckets);
+    }
+
+    /// Returns the buckets whose copies are to be handed over, once.
+    pub(crate) fn take_brings(&self) -> Option<Vec<Hashmask>> {
+        self.brings.lock().take()
     }
 
     /// Returns the generation that this node still has to hand data over to.

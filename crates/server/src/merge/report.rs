@@ -9,31 +9,30 @@ use std::path::Path;
 use cluster::merge::{Conflict, Side, Tally};
 use serde_json::{Value, json};
 
+use super::Merging;
 use crate::clock;
 use crate::log;
-use crate::shared::Shared;
 
 const FILE: &str = "conflicts";
 /// Maximum size of the file. Nothing is appended to a larger one.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// Returns the counts of keys that others have handed over to this node since it started.
-pub(crate) fn merged(shared: &Shared) -> Tally {
-    shared.merging.ledger.lock().tally
-}
+impl Merging {
+    /// Returns the counts of keys that others have handed over to this node since it started.
+    pub(crate) fn tally(&self) -> Tally {
+        self.ledger.lock().tally
+    }
 
-/// Returns the remembered conflicts, the latest last, as JSON documents.
-pub(crate) fn conflicts(shared: &Shared) -> Vec<String> {
-    let ledger = shared.merging.ledger.lock();
-    ledger.conflicts().map(|conflict| document(conflict).to_string()).collect()
+    /// Returns the remembered conflicts, the latest last, as JSON documents.
+    pub(crate) fn conflicts(&self) -> Vec<String> {
+        let ledger = self.ledger.lock();
+        ledger.conflicts().map(|conflict| document(conflict).to_string()).collect()
+    }
 }
 
 /// Appends conflicts to the file, if there is a data directory.
-pub(crate) fn report_conflicts(shared: &Shared, conflicts: &[Conflict]) {
-    let settings = shared.settings.load();
-    let Some(directory) = settings.data_dir.as_deref().filter(|_| !conflicts.is_empty()) else {
-        return;
-    };
+pub(super) fn report_conflicts(directory: Option<&Path>, conflicts: &[Conflict]) {
+    let Some(directory) = directory.filter(|_| !conflicts.is_empty()) else { return };
     if let Err(error) = append(directory, conflicts) {
         let told = format!(
             "cannot write conflicts to {}: {error}; use CLUSTER CONFLICTS to read them",

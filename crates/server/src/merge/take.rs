@@ -1,6 +1,7 @@
 //! The surviving side: the slot's primary judges the changes of another side, and writes those that win as it
 //! would a client's write: it sends them to the backups, and does not answer before they have them.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,95 +13,116 @@ use commands::Locks;
 use placement::Slot;
 use store::{UnixMillis, Version};
 
-use super::report_conflicts;
-use crate::data::judge_all;
-use crate::shared::Shared;
+use super::Merging;
+use super::report::report_conflicts;
+use crate::data::{Data, judge_all};
 
 /// Interval between two checks whether the backups have the write.
 const LOOK: Duration = Duration::from_micros(300);
 /// Timeout after which the other side asks again: a backup that does not answer is dropped before that.
 const SAFE_WITHIN: Duration = Duration::from_secs(15);
 
-/// Answers a question of a node of the other side. `None` if it makes no sense.
-pub(crate) fn answer(shared: &Shared, question: MergeRequest, taker: &mut Taker) -> Option<Reply> {
-    if !shared.data.lease.is_valid() {
-        return Some(Reply::NotNow);
-    }
-    match question {
-        MergeRequest::Since { first, count } => {
-            let first = Slot::new(first)?;
-            let slots = (first.number()..first.number().saturating_add(count)).map_while(Slot::new);
-            let since: Vec<u64> = slots.map_while(|slot| since(shared, slot)).collect();
-            let known = !since.is_empty();
-            Some(if known { Reply::Since(since) } else { elsewhere(shared, first) })
+impl Merging {
+    /// Answers a question of a node of the other side. `None` if it makes no sense. Conflicts are also written to
+    /// a file in `directory`.
+    pub(crate) fn answer(
+        &self,
+        data: &Data,
+        directory: Option<&Path>,
+        (question, taker): (MergeRequest, &mut Taker),
+    ) -> Option<Reply> {
+        if !data.lease.is_valid() {
+            return Some(Reply::NotNow);
         }
-        MergeRequest::Changes { slot, parted, changes } => {
-            let batch = Batch::read(&changes).ok()?;
-            Some(take(shared, Slot::new(slot)?, (Version(parted), batch), taker))
+        match question {
+            MergeRequest::Since { first, count } => {
+                let first = Slot::new(first)?;
+                let slots =
+                    (first.number()..first.number().saturating_add(count)).map_while(Slot::new);
+                let since: Vec<u64> = slots.map_while(|slot| since(data, slot)).collect();
+                let known = !since.is_empty();
+                Some(if known { Reply::Since(since) } else { elsewhere(data, first) })
+            }
+            MergeRequest::Changes { slot, parted, changes } => {
+                let batch = Batch::read(&changes).ok()?;
+                let slot = Slot::new(slot)?;
+                let Some(taken) = take(data, slot, (Version(parted), batch), taker) else {
+                    return Some(elsewhere(data, slot));
+                };
+                self.note(directory, taken.tally, taken.conflicts);
+                let is_safe = wait_until_safe(data, taken.tickets);
+                Some(if is_safe { Reply::Merged(taken.tally) } else { Reply::NotNow })
+            }
+        }
+    }
+
+    fn note(&self, directory: Option<&Path>, tally: Tally, conflicts: Vec<Conflict>) {
+        if tally.all() > 0 {
+            report_conflicts(directory, &conflicts);
+            self.ledger.lock().note(tally, conflicts);
         }
     }
 }
 
 /// Returns the version from which on this side knows nothing of the other side's changes to the slot, if the
 /// slot is served here.
-fn since(shared: &Shared, slot: Slot) -> Option<u64> {
-    let state = shared.keyspace.lock_one(slot);
+fn since(data: &Data, slot: Slot) -> Option<u64> {
+    let state = data.keyspace.lock_one(slot);
     state.replica().is_serving().then(|| diverged_at(state.table()).0)
 }
 
 /// Returns the address of the slot's primary, if that is known and not this node; else `NotNow`.
-fn elsewhere(shared: &Shared, slot: Slot) -> Reply {
-    let map = shared.map();
-    let primary = map.bucket_of(slot).primary().filter(|node| *node != shared.data.me);
+fn elsewhere(data: &Data, slot: Slot) -> Reply {
+    let map = data.map();
+    let primary = map.bucket_of(slot).primary().filter(|node| *node != data.me);
     let member = primary.and_then(|node| map.member(node));
     member.map_or(Reply::NotNow, |member| Reply::Elsewhere(member.at.clone()))
 }
 
+/// A batch of changes that was judged and applied.
+struct Taken {
+    tally: Tally,
+    conflicts: Vec<Conflict>,
+    /// The acknowledgements that the reply waits for.
+    tickets: Tickets,
+}
+
+/// Judges and applies changes to a slot. `None` if the slot is not served here.
 fn take(
-    shared: &Shared,
+    data: &Data,
     slot: Slot,
     (parted, batch): (Version, Batch<'_>),
     taker: &mut Taker,
-) -> Reply {
+) -> Option<Taken> {
     // The write must have a later version than the change it comes from: otherwise the same change, handed over
     // again, would win over what clients have written since. But it must be no later than necessary, whatever
     // the time is now: changes that a third side made in between are newer.
     let now = UnixMillis(batch.latest().time().0 + 1);
     let mut effects = EffectLog::default();
-    let locked = LockedSlots::lock(shared, Locks::One(slot));
+    let locked = LockedSlots::lock(data, Locks::One(slot));
     // `min-copies` is ignored: the missing copy may be on the very node that hands over.
-    let Ok(mut slots) = ServedSlots::open(shared, locked, Access::WRITE, &mut effects) else {
-        return elsewhere(shared, slot);
-    };
+    let mut slots = ServedSlots::open(data, locked, Access::WRITE, &mut effects).ok()?;
     let mut ground = ServedGround::new(slot, &mut slots, now);
-    let tally = taker.take((parted, batch), &shared.seed, &mut ground);
+    let tally = taker.take(parted, batch, &data.keyspace.seed, &mut ground);
     let ServedGround { applied, conflicts, .. } = ground;
     let tickets = slots.finish().tickets;
-    shared.have_links_written();
+    data.have_links_written();
     for done in applied {
-        shared.memory.grow(done.grown_bytes);
-        done.garbage.into_iter().for_each(|garbage| shared.discard(garbage));
+        data.keyspace.memory.grow(done.grown_bytes);
+        done.garbage.into_iter().for_each(|garbage| data.keyspace.discard(garbage));
     }
-    note(shared, tally, conflicts);
-    if wait_until_safe(shared, tickets) { Reply::Merged(tally) } else { Reply::NotNow }
-}
-
-fn note(shared: &Shared, tally: Tally, conflicts: Vec<Conflict>) {
-    if tally.all() > 0 {
-        report_conflicts(shared, &conflicts);
-        shared.merging.ledger.lock().note(tally, conflicts);
-    }
+    Some(Taken { tally, conflicts, tickets })
 }
 
 /// Waits until the backups have the write. Returns false if it is not certain that the write stays; then the
 /// other side hands it over again.
-fn wait_until_safe(shared: &Shared, mut tickets: Tickets) -> bool {
+fn wait_until_safe(data: &Data, mut tickets: Tickets) -> bool {
     let begun = Instant::now();
     loop {
-        match judge_all(shared, &mut tickets) {
-            Passage::Release => return shared.data.lease.is_valid(),
+        match judge_all(data, &mut tickets) {
+            Passage::Release => return data.lease.is_valid(),
             Passage::Abort => return false,
-            Passage::Wait if begun.elapsed() > SAFE_WITHIN || shared.is_stopping() => return false,
+            Passage::Wait if begun.elapsed() > SAFE_WITHIN || data.is_stopping() => return false,
             Passage::Wait => thread::sleep(LOOK),
         }
     }

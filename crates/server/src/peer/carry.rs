@@ -24,7 +24,7 @@ impl ControlThread {
                         // Panics: a node that cannot keep its promises must not go on making them.
                         let kept = directory.lock().persist(*persist);
                         kept.expect("the data directory can be written to");
-                        let wait = boottime::now().saturating_sub(begun);
+                        let wait = boottime::now().since(begun);
                         self.control.note_disk_wait(wait);
                     }
                 }
@@ -83,6 +83,8 @@ impl ControlThread {
 
     /// Applies a new map: first to the data plane, because the next decisions rely on it; then to the links.
     fn follow(&mut self, changed: MapChanged) {
+        // At once: a member that says it follows the map must also follow its settings.
+        self.meeting.data.follow_settings(&changed.map);
         let changed = Arc::new(changed);
         let applied = Arc::clone(&changed);
         self.applier.apply(move |data| data.map_changed(&applied));

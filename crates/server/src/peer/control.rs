@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Action, Answer, Control, Gone, Input, Message, Start};
 use cluster::map::{NodeId, Peer};
-use mio::{Events, Poll, Token, Waker};
+use mio::Events;
+use net::{Poller, WAKER};
 
 use super::applier::Applier;
 use super::dialer::{self, Dialed};
@@ -24,8 +26,6 @@ use crate::clock;
 use crate::data::boottime;
 use crate::disk::SharedDirectory;
 
-const WAKER: Token = Token(0);
-const FIRST_LINK: usize = 1;
 const EVENTS_MAX: usize = 256;
 /// Timeout of leaving without a lease: after this time the node will not get one any more.
 const CUT_OFF_MAX: Duration = Duration::from_secs(10);
@@ -36,15 +36,14 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// A control thread that does not run yet.
 pub(super) struct PreparedThread {
-    poll: Poll,
+    poller: Poller,
     events: Receiver<ControlEvent>,
 }
 
 pub(super) fn prepare() -> io::Result<(ControlHandle, PreparedThread)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
+    let (poller, waker) = Poller::new()?;
     let (line, events) = ControlHandle::new(waker);
-    Ok((line, PreparedThread { poll, events }))
+    Ok((line, PreparedThread { poller, events }))
 }
 
 pub(super) struct ControlThread {
@@ -58,15 +57,15 @@ pub(super) struct ControlThread {
     /// Callbacks that wait for an answer, by the number of their question.
     pub(super) asked: BTreeMap<u64, Box<dyn FnOnce(Answer) + Send>>,
     last_ask: u64,
-    poll: Poll,
+    poller: Poller,
     events: Receiver<ControlEvent>,
     /// Links with more to read than fits in one turn.
     unread: Vec<NodeId>,
     me: Peer,
-    pub(super) lease_until: Duration,
-    leaving_since: Option<Duration>,
+    pub(super) lease_until: Moment,
+    leaving_since: Option<Moment>,
     /// The time at which the wall clock is read next.
-    clock_due: Duration,
+    clock_due: Moment,
     stopping: bool,
 }
 
@@ -78,7 +77,7 @@ impl ControlThread {
         (applier, directory): (Applier, Option<SharedDirectory>),
         outlook: Arc<StartupState>,
     ) -> ControlThread {
-        let PreparedThread { poll, events } = prepared;
+        let PreparedThread { poller, events } = prepared;
         let me = start.me.peer();
         ControlThread {
             control: Control::new(boottime::now(), start),
@@ -86,17 +85,17 @@ impl ControlThread {
             applier,
             directory,
             outlook,
-            links: ControlLinks::new(FIRST_LINK),
+            links: ControlLinks::default(),
             dials: Dials::default(),
             asked: BTreeMap::new(),
             last_ask: 0,
-            poll,
+            poller,
             events,
             unread: Vec::new(),
             me,
-            lease_until: Duration::ZERO,
+            lease_until: Moment::START,
             leaving_since: None,
-            clock_due: Duration::ZERO,
+            clock_due: Moment::START,
             stopping: false,
         }
     }
@@ -111,10 +110,8 @@ impl ControlThread {
             self.dial();
             self.flush();
             self.look_around();
-            let sleep = Some(self.sleep());
-            if let Err(error) = self.poll.poll(&mut ready, sleep) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut ready, Some(timeout));
             let polled_at = boottime::now();
             self.read_links(&ready);
             while let Ok(event) = self.events.try_recv() {
@@ -146,9 +143,9 @@ impl ControlThread {
             return Duration::ZERO;
         }
         let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
-        let due = due.into_iter().flatten().fold(self.clock_due, Duration::min);
+        let due = due.into_iter().flatten().fold(self.clock_due, Moment::min);
         let is_awaited = self.outlook.is_awaited() && !self.applier.has_caught_up();
-        if is_awaited { SLEEP_MIN } else { due.saturating_sub(boottime::now()).max(SLEEP_MIN) }
+        if is_awaited { SLEEP_MIN } else { due.since(boottime::now()).max(SLEEP_MIN) }
     }
 
     /// Passes one input to the core, and carries out the resulting actions.
@@ -240,7 +237,7 @@ impl ControlThread {
     }
 
     fn add_link(&mut self, peer: Peer, made_by: MadeBy, stream: std::net::TcpStream) {
-        let (now, registry) = (boottime::now(), self.poll.registry());
+        let (now, registry) = (boottime::now(), self.poller.registry());
         let whose = (self.me.id, peer, made_by);
         match self.links.add(now, whose, (stream, registry)) {
             // This link is up, or a better one was there already.
@@ -335,7 +332,7 @@ impl ControlThread {
         }
         let now = boottime::now();
         let since = *self.leaving_since.get_or_insert(now);
-        if now > since.max(self.lease_until).saturating_add(CUT_OFF_MAX) {
+        if now.since(since.max(self.lease_until)) > CUT_OFF_MAX {
             let line = "no contact with the other nodes for 10 s while leaving; stopped without \
                         handing over";
             self.go(Gone::Refused(line.to_owned()));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use commands::settings::Secret;
+use settings::Secret;
 use socket2::SockRef;
 
 use super::dials::Target;

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::{Member, NodeId, Peer};
 
 use super::hello::Purpose;
@@ -36,7 +37,7 @@ struct Dial {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    Due(Duration),
+    Due(Moment),
     UnderWay,
     Up,
 }
@@ -50,7 +51,7 @@ pub(super) struct Target {
 
 impl Dials {
     /// Makes the links of this roster, and no others, the wanted ones. Links that are up already stay so.
-    pub(super) fn follow(&mut self, now: Duration, roster: &Roster) {
+    pub(super) fn follow(&mut self, now: Moment, roster: &Roster) {
         let mut before = std::mem::take(&mut self.dials);
         let meetings = before.extract_if(.., |(_, purpose), _| *purpose == Purpose::Meet);
         self.dials.extend(meetings);
@@ -68,7 +69,7 @@ impl Dials {
 
     /// Dials the members from before a takeover again and again: they may have gone on as well (split
     /// brain).
-    pub(super) fn look_for(&mut self, now: Duration, partitioned_members: &[Member]) {
+    pub(super) fn look_for(&mut self, now: Moment, partitioned_members: &[Member]) {
         let is_looked_for = |(node, purpose): &(NodeId, Purpose)| {
             *purpose != Purpose::Meet || partitioned_members.iter().any(|member| member.id == *node)
         };
@@ -81,7 +82,7 @@ impl Dials {
     }
 
     /// Returns the links to dial now. The caller must answer each with `up` or `failed`.
-    pub(super) fn due(&mut self, now: Duration) -> Vec<Target> {
+    pub(super) fn due(&mut self, now: Moment) -> Vec<Target> {
         let under_way = self.under_way();
         let is_due = |dial: &Dial| matches!(dial.state, State::Due(at) if at <= now);
         let due = self.dials.iter_mut().filter(|(_, dial)| is_due(dial));
@@ -98,7 +99,7 @@ impl Dials {
     }
 
     /// Returns the time of the next dial; `None` if there is none before an attempt under way has ended.
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         if self.under_way() >= ATTEMPTS_MAX {
             return None;
         }
@@ -119,7 +120,7 @@ impl Dials {
     }
 
     /// Records that an attempt failed.
-    pub(super) fn failed(&mut self, now: Duration, peer: Peer, purpose: Purpose) {
+    pub(super) fn failed(&mut self, now: Moment, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::UnderWay) {
             let wait = AGAIN_MIN.saturating_mul(1 << dial.failures.min(10)).min(AGAIN_MAX);
             dial.failures += 1;
@@ -128,7 +129,7 @@ impl Dials {
     }
 
     /// Records that a link that was up is broken.
-    pub(super) fn lost(&mut self, now: Duration, me: Peer, peer: Peer, purpose: Purpose) {
+    pub(super) fn lost(&mut self, now: Moment, me: Peer, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::Up) {
             dial.state = State::Due(now + AGAIN_MIN + patience(me, peer, purpose));
         }
@@ -179,8 +180,8 @@ mod tests {
         Roster::new(member(me, me).peer(), ClusterId(1), generation, &members)
     }
 
-    fn at(millis: u64) -> Duration {
-        Duration::from_millis(millis)
+    fn at(millis: u64) -> Moment {
+        Moment::START + Duration::from_millis(millis)
     }
 
     fn due(dials: &mut Dials, millis: u64) -> Vec<(u64, Purpose)> {
@@ -208,7 +209,8 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..7 {
             dials.failed(at(0), peer, Purpose::Data);
-            waits.push(dials.next_due().expect("it will be tried again").as_millis());
+            let again_at = dials.next_due().expect("it will be tried again");
+            waits.push(again_at.since(at(0)).as_millis());
             assert_eq!(due(&mut dials, 5000), vec![(2, Purpose::Data)]);
         }
         assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000]);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cluster::map::NodeId;
 use commands::cluster::format_node_id;
-use commands::settings::{JoinAddress, Secret};
 use resp::{ReplyParser, Value};
+use settings::{JoinAddress, Secret};
 
 use super::dialer;
 use super::handshake::Timed;

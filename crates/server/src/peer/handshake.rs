@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use cluster::control::PROTOCOL_VERSION;
-use commands::settings::Secret;
+use settings::Secret;
 
 use super::frame::{self, HELLO_BYTES_MAX};
 use super::hello::{AcceptorState, HandshakeRefusal, HandshakeReply, Hello, HelloError, Opening};

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, JoinAnswer, JoinRequest, OperatorRequest, Welcome};
 use cluster::map::Peer;
-use commands::settings::{JoinAddress, Secret};
 use serde::{Deserialize, Serialize};
+use settings::{JoinAddress, Secret};
 
 use super::directory::{self, DirectoryError};
 use super::frame::{self, JOIN_BYTES_MAX};

@@ -6,13 +6,15 @@
 //! is used again at once, without waiting for TCP's retransmission. An empty frame is the keep-alive.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::Message;
 use cluster::map::{NodeId, Peer};
-use mio::{Interest, Registry, Token};
+use mio::{Registry, Token};
+use net::{SendBuffer, Stream};
 
 use super::frame::{self, BadFrame, CONTROL_BYTES_MAX, Unframer};
 
@@ -22,6 +24,8 @@ const SAY_EVERY: Duration = Duration::from_millis(500);
 const SILENT_MAX: Duration = Duration::from_secs(3);
 /// Number of unsent bytes above which messages are dropped: two maps of the largest kind.
 const UNSENT_BYTES_MAX: usize = 2 * CONTROL_BYTES_MAX;
+/// Maximum capacity that the empty send buffer of a link keeps.
+const KEPT_BYTES_MAX: usize = 256 << 10;
 const READ_BYTES: usize = 64 << 10;
 /// Maximum number of bytes read from one link before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
@@ -44,12 +48,11 @@ struct ControlLink {
     peer: Peer,
     made_by: MadeBy,
     token: Token,
-    stream: mio::net::TcpStream,
+    stream: Stream,
     unframer: Unframer,
-    unsent: Vec<u8>,
-    sent: usize,
-    heard: Duration,
-    said: Duration,
+    unsent: SendBuffer<KEPT_BYTES_MAX>,
+    heard: Moment,
+    said: Moment,
 }
 
 /// The reason why a link was closed.
@@ -62,16 +65,11 @@ pub(super) enum LinkFailure {
 }
 
 impl ControlLinks {
-    /// Creates an empty set. Tokens from `first_token` on are links.
-    pub(super) fn new(first_token: usize) -> ControlLinks {
-        ControlLinks { links: BTreeMap::new(), next_token: first_token }
-    }
-
     /// Takes over a new link. If two nodes have dialed each other, the link made by the one with the
     /// lower id stays. Returns false if the new link was not wanted.
     pub(super) fn add(
         &mut self,
-        now: Duration,
+        now: Moment,
         (me, peer, made_by): (NodeId, Peer, MadeBy),
         (stream, registry): (TcpStream, &Registry),
     ) -> io::Result<bool> {
@@ -81,15 +79,15 @@ impl ControlLinks {
             return Ok(false);
         }
         stream.set_nonblocking(true)?;
-        let mut stream = mio::net::TcpStream::from_std(stream);
+        let mut stream = Stream::from(mio::net::TcpStream::from_std(stream));
         let token = Token(self.next_token);
-        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        stream.register(registry, token)?;
         self.next_token += 1;
-        let (unframer, unsent) = (Unframer::default(), Vec::new());
-        let (heard, said, sent) = (now, now, 0);
+        let (unframer, unsent) = (Unframer::default(), SendBuffer::default());
+        let (heard, said) = (now, now);
         self.links.insert(
             peer.id,
-            ControlLink { peer, made_by, token, stream, unframer, unsent, sent, heard, said },
+            ControlLink { peer, made_by, token, stream, unframer, unsent, heard, said },
         );
         Ok(true)
     }
@@ -110,16 +108,16 @@ impl ControlLinks {
     /// Queues a message. Without a link, or with too many unsent bytes, it is lost.
     pub(super) fn send(&mut self, to: NodeId, message: &Message) -> Result<(), BadFrame> {
         let Some(link) = self.links.get_mut(&to) else { return Ok(()) };
-        if link.unsent.len() - link.sent > UNSENT_BYTES_MAX {
+        if link.unsent.len() > UNSENT_BYTES_MAX {
             return Ok(());
         }
-        frame::put(message, CONTROL_BYTES_MAX, &mut link.unsent)
+        frame::put(message, CONTROL_BYTES_MAX, link.unsent.bytes_mut())
     }
 
     /// Reads at most `TURN_BYTES`. Returns true if there may be more.
     pub(super) fn read(
         &mut self,
-        now: Duration,
+        now: Moment,
         node: NodeId,
         mut each: impl FnMut(Peer, Message),
     ) -> Result<bool, LinkFailure> {
@@ -137,7 +135,6 @@ impl ControlLinks {
                     taken.map_err(|_| LinkFailure::Garbled)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Err(LinkFailure::Lost),
             }
         }
@@ -145,7 +142,7 @@ impl ControlLinks {
     }
 
     /// Sends as much as the sockets take, on all links. Returns the links that broke.
-    pub(super) fn flush(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
+    pub(super) fn flush(&mut self, now: Moment) -> Vec<(Peer, LinkFailure)> {
         let mut broken = Vec::new();
         for link in self.links.values_mut() {
             if link.flush(now).is_err() {
@@ -156,10 +153,10 @@ impl ControlLinks {
     }
 
     /// Queues keep-alives on links on which nothing was sent for a while. Returns the silent links.
-    pub(super) fn keep_alive(&mut self, now: Duration) -> Vec<(Peer, LinkFailure)> {
+    pub(super) fn keep_alive(&mut self, now: Moment) -> Vec<(Peer, LinkFailure)> {
         for link in self.links.values_mut() {
             if now >= link.said + SAY_EVERY && link.unsent.is_empty() {
-                link.unsent.extend_from_slice(&0_u32.to_le_bytes());
+                link.unsent.bytes_mut().extend_from_slice(&0_u32.to_le_bytes());
             }
         }
         let silent = self.links.values().filter(|link| now >= link.heard + SILENT_MAX);
@@ -167,7 +164,7 @@ impl ControlLinks {
     }
 
     /// Returns the time at which `keep_alive` has something to do.
-    pub(super) fn next_due(&self) -> Option<Duration> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         self.links.values().map(ControlLink::next_due).min()
     }
 }
@@ -184,26 +181,15 @@ fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Resu
 }
 
 impl ControlLink {
-    fn next_due(&self) -> Duration {
+    fn next_due(&self) -> Moment {
         let silent = self.heard + SILENT_MAX;
         if self.unsent.is_empty() { silent.min(self.said + SAY_EVERY) } else { silent }
     }
 
-    fn flush(&mut self, now: Duration) -> io::Result<()> {
-        while self.sent < self.unsent.len() {
-            match self.stream.write(&self.unsent[self.sent..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    self.sent += count;
-                    self.said = now;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    fn flush(&mut self, now: Moment) -> io::Result<()> {
+        if self.unsent.flush(&mut self.stream)? > 0 {
+            self.said = now;
         }
-        self.unsent.drain(..self.sent);
-        self.sent = 0;
         Ok(())
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use cluster::control::Input;
 use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Waker};
+use net::{LISTENER, Poller, WAKER};
 
 use super::handle::ControlEvent;
 use super::hello::{AcceptorState, HandshakeRefusal, Hello, HelloError, Purpose};
@@ -22,12 +23,10 @@ use super::{PeerContext, dialer, handshake, joining, merging};
 const HANDSHAKES_MAX: usize = 128;
 /// Back-off after a failed accept, mostly for want of file descriptors: an immediate retry would spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
-const LISTENER: Token = Token(0);
-const STOP: Token = Token(1);
 
 /// The thread that accepts links, ready to run.
 pub(super) struct Doorkeeper {
-    poll: Poll,
+    poller: Poller,
     listener: TcpListener,
     meeting: Arc<PeerContext>,
     open: Arc<AtomicUsize>,
@@ -39,20 +38,16 @@ impl Doorkeeper {
         mut listener: TcpListener,
         meeting: Arc<PeerContext>,
     ) -> io::Result<(Doorkeeper, Waker)> {
-        let poll = Poll::new()?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let waker = Waker::new(poll.registry(), STOP)?;
-        Ok((Doorkeeper { poll, listener, meeting, open: Arc::default() }, waker))
+        let (poller, waker) = Poller::new()?;
+        poller.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok((Doorkeeper { poller, listener, meeting, open: Arc::default() }, waker))
     }
 
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(8);
         loop {
-            if let Err(error) = self.poll.poll(&mut events, None) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "polling failed: {error}");
-                continue;
-            }
-            if events.iter().any(|event| event.token() == STOP) {
+            self.poller.wait(&mut events, None);
+            if events.iter().any(|event| event.token() == WAKER) {
                 return;
             }
             self.accept_all();

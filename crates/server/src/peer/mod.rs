@@ -33,18 +33,18 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::data::Order;
-use cluster::map::{Endpoints, Generation, NodeId, Peer};
+use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeRequest, Reply, Taker};
-use commands::settings::Secret;
 use mio::Waker;
 use mio::net::TcpListener;
 use placement::Hashmask;
+use settings::Secret;
 
 pub(crate) use directory::is_unknown_at;
 pub(crate) use handle::ControlHandle;
@@ -54,18 +54,13 @@ pub(crate) use random::number as draw_number;
 pub(crate) use roster::Roster;
 pub(crate) use startup::{StartupPhase, StartupState};
 
-use crate::data::report_to;
+use crate::data::Unwanted;
 use crate::disk::SharedDirectory;
-use crate::shared::Shared;
 use applier::Applier;
 use complaints::Complaints;
 use control::ControlThread;
 use hello::{HandshakeRefusal, HelloError, Purpose};
 use listener::Doorkeeper;
-
-/// The connection was not taken: the two ends do not agree on the next frame, or the peer is no member.
-#[derive(Debug)]
-pub(crate) struct Unwanted;
 
 /// The part of a node that moves data, as the control thread and the peer port see it.
 pub(crate) trait DataPlane: Send + Sync {
@@ -78,7 +73,9 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
     /// slots.
     fn map_changed(&self, changed: &MapChanged);
-    fn lease_until(&self, until: Duration);
+    /// Applies the settings that all nodes share. Called before `map_changed`, on the control thread: takes no slot.
+    fn follow_settings(&self, map: &Map);
+    fn lease_until(&self, until: Moment);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);
     fn order(&self, order: Order);
@@ -186,16 +183,6 @@ impl LinkMaker {
             Err(HelloError::Refused(HandshakeRefusal::OtherBoot))
         }
     }
-}
-
-/// [`start`], for a real node.
-pub(crate) fn start_node(
-    prepared: Prepared,
-    beginning: Beginning,
-    shared: &Arc<Shared>,
-) -> io::Result<Running> {
-    report_to(shared, prepared.line.clone());
-    start(prepared, beginning, Arc::clone(shared) as Arc<dyn DataPlane>)
 }
 
 impl Running {

@@ -3,9 +3,9 @@
 //! Each side draws a nonce. A proof is an HMAC-SHA256 over everything both have sent, under the role of the
 //! prover, so that it can neither be replayed nor be sent back to its maker.
 
-use commands::settings::Secret;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
+use settings::Secret;
 use sha2::Sha256;
 
 use super::random;

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use cluster::control::Message;
 use cluster::map::{Boot, ClusterId, Generation, NodeId, Peer};
-use commands::settings::Secret;
+use settings::Secret;
 
 use super::frame::{self, CONTROL_BYTES_MAX, Unframer};
 use super::handshake::{introduce_on, receive_on};

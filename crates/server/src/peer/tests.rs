@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cluster::Moment;
 use cluster::control::{Answer, Message, OperatorRequest};
 use cluster::map::{Generation, LogIndex, NodeId, Setting};
-use commands::settings::Secret;
+use settings::Secret;
 
 use self::fake::{FakeNode, eventually};
 use super::handshake::forged::{self, Forgery};
@@ -27,7 +28,7 @@ fn a_node_alone_founds_a_cluster_and_is_ready_at_once() {
     node.is_ready();
     let map = node.map().expect("it has one");
     assert_eq!(map.members().len(), 1);
-    assert!(node.lease() == Duration::MAX, "alone it needs nobody's leave");
+    assert!(node.lease() == Moment::NEVER, "alone it needs nobody's leave");
 }
 
 #[test]
@@ -72,12 +73,8 @@ fn whoever_may_not_join_is_told_why_and_the_cluster_is_undisturbed() {
     let epoch = a.map().expect("it has one").epoch();
     let why = |result: Result<FakeNode, String>| result.map(|_| ()).expect_err("not welcome");
     assert_eq!(
-        why(FakeNode::join_with("b", &a, "another secret", None)),
+        why(FakeNode::join_with("b", &a, "another secret")),
         "wrong cluster secret; set --secret-file to the cluster's secret"
-    );
-    assert_eq!(
-        why(FakeNode::join_with("b", &a, fake::SECRET, Some(3))),
-        "--backups 3: the cluster has backups = 1"
     );
     let namesake = why(FakeNode::join("a", &a));
     assert!(namesake.starts_with("the name a is in use by a live node"), "{namesake}");

@@ -9,8 +9,8 @@ use cluster::replication::Frame;
 use commands::{Kind, Post, Space, glob_matches};
 use parking_lot::RwLock;
 
-use crate::data::Link;
-use crate::shared::Shared;
+use super::Exchange;
+use crate::data::{Link, Links};
 
 /// Subscriptions of other nodes' clients.
 #[derive(Default)]
@@ -130,17 +130,17 @@ impl Interests {
 }
 
 /// Tells all other nodes that clients of this one subscribe to a name, or no longer do.
-pub(crate) fn announce(shared: &Shared, news: News<'_>) {
+pub(crate) fn announce(links: &Links, news: News<'_>) {
     let Some(bytes) = news.write() else { return };
-    for link in shared.data.links.living() {
+    for link in links.living() {
         link.push(&Frame::News { bytes: &bytes });
     }
 }
 
 /// Sends a new node all subscriptions of this node's clients.
-pub(crate) fn introduce(shared: &Shared, link: &Link) {
+pub(crate) fn introduce(exchange: &Exchange, link: &Link) {
     for kind in [Kind::Channel, Kind::Pattern] {
-        shared.exchange.for_each_name(kind, |name| {
+        exchange.for_each_name(kind, |name| {
             if let Some(bytes) = News::Listen(kind, name).write() {
                 link.push(&Frame::News { bytes: &bytes });
             }

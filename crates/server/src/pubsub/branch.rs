@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use commands::Kind;
 
-use super::message::Body;
-use super::{Outbox, PublishedMessage};
-use crate::shared::Shared;
+use super::Outbox;
+use crate::data::Links;
+use crate::mailbox::Mailboxes;
+use crate::published::{Body, PublishedMessage};
 
 /// Counts the messages received in a worker's mailbox. A connection does not receive messages published before
 /// it subscribed, even if they are still in flight.
@@ -50,9 +51,9 @@ impl Branch {
 
     /// Posts the messages that its own worker has published.
     #[inline]
-    pub(crate) fn post(&mut self, shared: &Shared, worker: usize) {
+    pub(crate) fn post(&mut self, links: &Links, mailboxes: &Mailboxes, worker: usize) {
         if !self.outbox.is_empty() {
-            self.own_mail |= self.outbox.post(shared, Some(worker));
+            self.own_mail |= self.outbox.post(links, mailboxes, Some(worker));
         }
     }
 

@@ -4,18 +4,17 @@
 //! number of connections by worker that subscribe to a name; a worker's [`Branch`] knows which of its own
 //! connections those are. A publisher asks the exchange, counts the receivers, and puts one encoded message
 //! into the mailbox of each worker concerned (`outbox.rs`); that worker copies it to its connections
-//! (`worker/hear.rs`). Commands come in through `host/pubsub.rs`, key events through `worker/publish.rs`.
+//! (`worker/hear.rs`). `published.rs` is the message. Commands come in through `host.rs`, key events through
+//! `worker/publish.rs`.
 //!
 //! Ordering: messages of one connection arrive in the order it published them, and a mailbox keeps the order in
 //! which publishers got their replies. So no subscriber receives a message before the one that caused it.
 mod exchange; // For the whole node: subscription counts by name and worker.
 mod branch; //   One worker's part: its connections' subscriptions.
-mod message; //  A message, encoded once for all receivers.
 mod afar; //     Subscribers on other nodes.
 mod outbox; //   Messages in flight to the workers.
 
 pub(crate) use afar::{Afar, News, announce, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
-pub(crate) use message::{Author, PublishedMessage};
 pub(crate) use outbox::Outbox;

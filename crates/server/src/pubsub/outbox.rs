@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::replication::Frame;
-use commands::settings::NotifyClasses;
 use commands::{Event, Post};
+use settings::NotifyClasses;
 
-use super::{Author, Exchange, PublishedMessage};
-use crate::shared::Shared;
+use super::Exchange;
+use crate::data::Links;
+use crate::mailbox::Mailboxes;
+use crate::published::{Author, PublishedMessage};
 
 pub(crate) struct Outbox {
     /// By worker, in the order of publication.
@@ -51,7 +53,7 @@ impl Outbox {
         post: Post<'_>,
     ) -> usize {
         let Some(route) = exchange.route(post.space, post.channel) else { return 0 };
-        let message = Arc::new(PublishedMessage::new(post, &route, author));
+        let message = Arc::new(PublishedMessage::new(post, route.by_name, &route.patterns, author));
         for (list, concerned) in self.messages.iter_mut().zip(&route.workers) {
             if *concerned {
                 list.push(Arc::clone(&message));
@@ -85,15 +87,19 @@ impl Outbox {
 
     /// Puts all messages into their mailboxes, and wakes the workers that may be asleep; not the posting
     /// worker, which checks its own mail. Returns true if the posting worker has mail.
-    pub(crate) fn post(&mut self, shared: &Shared, poster: Option<usize>) -> bool {
+    pub(crate) fn post(
+        &mut self,
+        links: &Links,
+        mailboxes: &Mailboxes,
+        poster: Option<usize>,
+    ) -> bool {
         for (peers, bytes) in self.afar.drain(..) {
-            let links = peers.into_iter().filter_map(|peer| shared.data.links.to(peer));
+            let wanting = peers.into_iter().filter_map(|peer| links.to(peer));
             // A message may be lost, as on a slow connection; it must not exhaust memory.
-            for link in links.filter(|link| !link.is_congested()) {
+            for link in wanting.filter(|link| !link.is_congested()) {
                 link.push(&Frame::News { bytes: &bytes });
             }
         }
-        let mailboxes = &shared.mailboxes;
         let mut own_mail = false;
         for (worker, messages) in self.messages.iter_mut().enumerate() {
             if messages.is_empty() {

@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cluster::Moment;
 use cluster::map::{Map, Peer};
-use commands::settings::Secret;
 use parking_lot::{Mutex, RwLock};
+use settings::{Secret, Settings};
 use timers::{
-    Action, AllowRules, Call, Epoch, Input, Member, Message, Moment, Now, Parted, RequestId, Stats,
-    TimerAnswer, TimerSettings, Timers, Wish,
+    Action, AllowRules, Call, Epoch, Input, Member, Message, MonotonicMillis, Now, Parted,
+    RequestId, Stats, TimerAnswer, TimerSettings, Timers, Wish,
 };
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -46,7 +47,7 @@ pub(super) enum Work {
     Wake,
     Call(Call),
     Map(Arc<Map>),
-    Lease(Moment),
+    Lease(MonotonicMillis),
     /// The means to open links to other nodes.
     Links(LinkMaker),
     /// Another node has opened a link to this one.
@@ -75,7 +76,7 @@ struct Inner {
     /// Queues to the other nodes' links.
     queues: BTreeMap<timers::Peer, Sender<QueuedMessage>>,
     /// Time until which the thread sleeps, unless something wakes it.
-    sleeps_until: Option<Moment>,
+    sleeps_until: Option<MonotonicMillis>,
     /// The last map basis given to the core.
     basis: u64,
     /// Number of members in that map; below, its generation counter.
@@ -95,15 +96,19 @@ enum Hands {
 }
 
 pub(super) fn now() -> Now {
-    let moment = Moment(u64::try_from(boottime::now().as_millis()).unwrap_or(u64::MAX));
-    Now { moment, wall: clock::now().0 }
+    Now { moment: to_millis(boottime::now()), wall: clock::now().0 }
+}
+
+/// Returns a time on the clock of leases as timers count it.
+fn to_millis(moment: Moment) -> MonotonicMillis {
+    MonotonicMillis(u64::try_from(moment.clock_reading().as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Hub {
     pub(super) fn new(
         me: Peer,
         work: UnboundedSender<Work>,
-        settings: &commands::settings::Settings,
+        settings: &Settings,
         control: ControlHandle,
     ) -> Hub {
         let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
@@ -221,9 +226,8 @@ impl Hub {
     }
 
     /// Takes a lease renewal, on the clock of leases, which timers use too. Called by the control thread.
-    pub(crate) fn lease_until(&self, until: Duration) {
-        let until = Moment(u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
-        self.do_later(Work::Lease(until));
+    pub(crate) fn lease_until(&self, until: Moment) {
+        self.do_later(Work::Lease(to_millis(until)));
     }
 
     /// Returns the other members of a map.
@@ -292,7 +296,7 @@ impl Hub {
     }
 
     /// Takes settings changed at run time.
-    pub(crate) fn settings_changed(&self, settings: &commands::settings::Settings) {
+    pub(crate) fn settings_changed(&self, settings: &Settings) {
         *self.password.write() = settings.requirepass.clone();
     }
 

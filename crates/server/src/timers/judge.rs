@@ -1,4 +1,4 @@
-//! Permitted targets of callbacks: checked when a timer is accepted (`routes.rs`, `host/timers.rs`), and again
+//! Permitted targets of callbacks: checked when a timer is accepted (`routes.rs`, `host.rs`), and again
 //! when it pops (`callbacks.rs`), after its name was resolved. The rules are in `timers::AllowRules`; this file
 //! adds the facts that only a real machine knows.
 

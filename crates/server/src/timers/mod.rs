@@ -12,7 +12,6 @@ mod callbacks; // Making a callback: HTTP, a message, a command.
 mod routes; //    `/timers` and the paths under it.
 mod answers; //   Replies to clients.
 mod judge; //     Permitted targets of callbacks.
-mod question; //  A TIMER.* request that a client waits for.
 mod metrics; //   This node's numbers, for `/metrics`.
 mod keep; //      Timers that survive a stop of the whole cluster, or a new life of the process.
 
@@ -20,6 +19,5 @@ pub(crate) use hub::Hub;
 pub(crate) use judge::judge_now;
 pub(crate) use keep::{CARRIED, Carried};
 pub(crate) use metrics::prometheus;
-pub(crate) use question::{PendingAnswer, Resume};
 pub(crate) use routes::routes;
 pub(crate) use service::{Service, prepare};

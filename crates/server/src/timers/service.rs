@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use cluster::map::Peer;
-use commands::settings::Settings;
+use settings::Settings;
 use timers::Input;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::timeout;

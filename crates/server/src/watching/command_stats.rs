@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use commands::{CommandCounts, CommandId, Histogram, Spec, Table};
 
-use crate::shared::count;
+use crate::counters::count;
 
 /// One worker's rows, indexed by command.
 pub(crate) struct CommandStats {

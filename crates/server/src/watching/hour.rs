@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use commands::{Flag, Histogram};
+use commands::{CommandCounts, Flag, Histogram};
 use parking_lot::Mutex;
 
 use crate::clock;
-use crate::shared::Shared;
+use crate::counters::AllCounters;
 
 /// Interval between samples.
 pub(crate) const SAMPLE_EVERY: Duration = Duration::from_secs(5);
@@ -60,15 +60,20 @@ struct Samples {
 }
 
 impl Hour {
-    /// Takes a sample. Called every [`SAMPLE_EVERY`].
-    pub(crate) fn sample(&self, shared: &Shared) {
+    /// Takes a sample of the counters and of the totals by command. Called every [`SAMPLE_EVERY`].
+    pub(super) fn sample(
+        &self,
+        counters: &AllCounters,
+        totals: Vec<CommandCounts>,
+        memory_bytes: u64,
+    ) {
         let fixed = Sample {
             at: clock::now().0,
-            memory_bytes: shared.memory.used(),
-            clients: shared.client_count() as u64,
+            memory_bytes,
+            clients: counters.client_count() as u64,
             ..Sample::default()
         };
-        self.0.lock().add(Instant::now(), Counted::of(shared), fixed);
+        self.0.lock().add(Instant::now(), Counted::of(counters, totals), fixed);
     }
 
     /// Returns all samples, oldest first.
@@ -111,13 +116,13 @@ impl Counted {
         }
     }
 
-    fn of(shared: &Shared) -> Counted {
+    fn of(counters: &AllCounters, totals: Vec<CommandCounts>) -> Counted {
         let mut counted = Counted {
-            bytes_in: shared.total(|counters| &counters.bytes_in),
-            bytes_out: shared.total(|counters| &counters.bytes_out),
+            bytes_in: counters.total(|counters| &counters.bytes_in),
+            bytes_out: counters.total(|counters| &counters.bytes_out),
             ..Counted::default()
         };
-        for counts in shared.watching.totals(&shared.table) {
+        for counts in totals {
             let class = if counts.spec.has(Flag::Write) {
                 &mut counted.writes
             } else if counts.spec.has(Flag::ReadOnly) {

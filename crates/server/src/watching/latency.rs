@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use commands::settings::Settings;
 use commands::{LatencyEvent, LatencySample};
 use parking_lot::Mutex;
+use settings::Settings;
 
 use crate::clock;
 

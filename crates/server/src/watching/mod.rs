@@ -23,7 +23,7 @@ use rates::per_second;
 pub(crate) use rates::{Rates, Totals};
 pub(crate) use slow_log::{Slow, SlowLog};
 
-use crate::shared::{Counters, Shared};
+use crate::counters::AllCounters;
 
 pub(crate) struct Watching {
     /// One for each worker.
@@ -62,19 +62,17 @@ pub(crate) struct CounterSums {
 
 impl CounterSums {
     /// Returns the counts since the node started.
-    pub(crate) fn of(shared: &Shared) -> CounterSums {
-        let total =
-            |counter: fn(&Counters) -> &core::sync::atomic::AtomicU64| shared.total(counter);
+    fn of(all: &AllCounters) -> CounterSums {
         CounterSums {
-            accepted: shared.accepted.load(Relaxed),
-            rejected: shared.rejected.load(Relaxed),
-            commands: total(|counters| &counters.commands),
-            hits: total(|counters| &counters.hits),
-            misses: total(|counters| &counters.misses),
-            expired: total(|counters| &counters.expired),
-            evicted: total(|counters| &counters.evicted),
-            bytes_in: total(|counters| &counters.bytes_in),
-            bytes_out: total(|counters| &counters.bytes_out),
+            accepted: all.accepted.load(Relaxed),
+            rejected: all.rejected.load(Relaxed),
+            commands: all.total(|counters| &counters.commands),
+            hits: all.total(|counters| &counters.hits),
+            misses: all.total(|counters| &counters.misses),
+            expired: all.total(|counters| &counters.expired),
+            evicted: all.total(|counters| &counters.evicted),
+            bytes_in: all.total(|counters| &counters.bytes_in),
+            bytes_out: all.total(|counters| &counters.bytes_out),
         }
     }
 
@@ -108,10 +106,10 @@ impl Watching {
     }
 
     /// Returns the counters since the last reset.
-    pub(crate) fn counters(&self, shared: &Shared) -> CounterSums {
+    pub(crate) fn counters(&self, all: &AllCounters) -> CounterSums {
         // Read the baseline first: counts in between may be missing, but the difference is never negative.
         let then = self.baseline.lock().counters;
-        CounterSums::of(shared).since(then)
+        CounterSums::of(all).since(then)
     }
 
     /// Returns the counts of each command since the last reset, without commands never called.
@@ -140,10 +138,16 @@ impl Watching {
         counts
     }
 
-    pub(crate) fn reset(&self, shared: &Shared) {
-        let commands = 0..shared.table.specs().len();
+    /// Takes a sample for the last hour. Called every [`SAMPLE_EVERY`].
+    pub(crate) fn sample(&self, (all, table): (&AllCounters, &Table), memory_bytes: u64) {
+        self.hour.sample(all, self.totals(table), memory_bytes);
+    }
+
+    /// Sets the counters that people see to zero.
+    pub(crate) fn reset(&self, all: &AllCounters, table: &Table) {
+        let commands = 0..table.specs().len();
         *self.baseline.lock() = Baseline {
-            counters: CounterSums::of(shared),
+            counters: CounterSums::of(all),
             commands: commands.map(|index| command_stats::sum(&self.commands, index)).collect(),
         };
         self.errors.reset();

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use commands::settings::Settings;
 use commands::{Args, OwnedArgs, SlowCommand, Spec, visible_args};
 use parking_lot::Mutex;
+use settings::Settings;
 
 use crate::clients::ClientInfo;
 use crate::clock;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cluster::serving::{ReplyGate, WrittenSlots};
 use commands::{CommandId, Session};
-use mio::net::TcpStream;
+use net::{Readiness, Stream};
 use resp::{Mark, Output, RequestParser};
 use store::UnixMillis;
 
@@ -14,14 +14,14 @@ use super::unread::Unread;
 use super::waiting::Waiting;
 use crate::accept::Accepted;
 use crate::clients::{ClientInfo, ConnectionRef, TurnEnd};
-use crate::timers::PendingAnswer;
+use crate::question::Question;
 use crate::wait_until::WaitUntil;
 
 /// Number of unread reply bytes from which on a client is not served further until it reads.
 const UNREAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 pub(crate) struct Connection {
-    pub stream: TcpStream,
+    pub stream: Stream,
     pub session: Session,
     pub parser: RequestParser,
     /// The beginning of an incomplete request, or requests behind those that wait.
@@ -29,11 +29,7 @@ pub(crate) struct Connection {
     /// Replies that the client's socket has not taken yet.
     pub output: Output,
     pub gate: ReplyGate<Mark>,
-    /// True if the socket may hold more input: the last read filled its buffer.
-    pub readable: bool,
-    /// True if the client sends no more: once all is read, the stream is at its end. epoll reports
-    /// this only once, and perhaps together with the last bytes.
-    pub hung_up: bool,
+    pub readiness: Readiness,
     /// The last round in which the connection had its turn.
     pub round: u64,
     pub last_active: UnixMillis,
@@ -49,8 +45,8 @@ pub(crate) struct Connection {
     pub waiting: Option<Box<Waiting>>,
     /// The time since which the current request has waited for a handover.
     pub parked_since: Option<Instant>,
-    /// Its question to the timers; its command waits for the answer.
-    pub question: Option<PendingAnswer>,
+    /// The question whose answer its command waits for.
+    pub question: Option<Question>,
     /// Slots it has written, for WAIT.
     pub written: WrittenSlots,
     /// The deadline of its WAIT.
@@ -74,8 +70,7 @@ impl Connection {
             input: Vec::new(),
             output: Output::default(),
             gate: ReplyGate::default(),
-            readable: true,
-            hung_up: false,
+            readiness: Readiness::unknown(),
             round: 0,
             last_active: now,
             last_command: CommandId::NONE,
@@ -95,6 +90,11 @@ impl Connection {
     /// Returns whether the client leaves its replies unread, and is not served further until it reads.
     pub(crate) fn has_much_unread(&self) -> bool {
         self.output.len() >= UNREAD_BYTES_MAX
+    }
+
+    /// Returns whether replies wait to be sent, here or in the stream.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.output.is_empty() || self.stream.has_unsent()
     }
 
     fn input_bytes(&self) -> usize {

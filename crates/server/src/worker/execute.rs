@@ -16,10 +16,10 @@ use super::connection::Connection;
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
 use super::waiting::Reason;
+use crate::data::Data;
 use crate::evictor::Room;
 use crate::host::NodeHost;
 use crate::keyspace::SlotGuard;
-use crate::shared::Shared;
 use crate::watching::LATENCY_EVENTS;
 
 /// Locks that a batch took early, by the place of their command in it. Only free locks are taken early: a
@@ -123,8 +123,8 @@ impl<'s> Worker<'s> {
         };
         let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
         let has_lease = rules.has_lease;
-        let lock = |locks| lock(shared, locks, place, held);
-        execute(request, (session, output), (shared, rules), bench, lock, move |spec| {
+        let lock = |locks| lock(&shared.data, locks, place, held);
+        execute(request, (session, output), (&shared.data, rules), bench, lock, move |spec| {
             OwnHost(NodeHost {
                 shared,
                 card,
@@ -262,7 +262,7 @@ impl<'s> Worker<'s> {
             return;
         }
         let mut room = Room {
-            shared: self.shared,
+            data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
@@ -283,18 +283,18 @@ impl<'s> Worker<'s> {
 /// Locks the slots of the command at `place`, with the lock that the batch holds for it if there is one.
 #[inline]
 fn lock<'s>(
-    shared: &'s Shared,
+    data: &'s Data,
     locks: Locks,
     place: usize,
     held: &mut EarlyLocks<'s>,
-) -> LockedSlots<'s, Shared> {
+) -> LockedSlots<'s, Data> {
     let early = held.get_mut(place).and_then(Option::take);
     match (&locks, early) {
         // It may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
         (Locks::None, _) => held.clear(),
         (Locks::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
         (Locks::One(slot), None) => {
-            if let Some(guard) = shared.keyspace.try_lock(*slot) {
+            if let Some(guard) = data.keyspace.try_lock(*slot) {
                 return LockedSlots::one(*slot, guard);
             }
             held.clear(); // This thread is about to wait.
@@ -304,5 +304,5 @@ fn lock<'s>(
             held.clear();
         }
     }
-    LockedSlots::lock(shared, locks)
+    LockedSlots::lock(data, locks)
 }

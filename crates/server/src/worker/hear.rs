@@ -5,7 +5,7 @@ use resp::Output;
 
 use super::Worker;
 use super::connection::Connection;
-use crate::pubsub::{Author, PublishedMessage};
+use crate::published::{Author, PublishedMessage};
 
 /// Maximum number of messages copied to connections in one round; the rest waits until other work had its turn.
 const DELIVERIES_MAX: usize = 16 * 1024;

@@ -2,15 +2,15 @@
 //! reads the answers to frames that this node has sent.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
 
 use cluster::data::{FrameOutcome, Intake, MoverInput};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
-use mio::net::TcpStream;
-use mio::{Interest, Token};
+use mio::Token;
+use net::{SendBuffer, Stream};
 
 use super::Worker;
 use crate::data::apply_context;
@@ -25,18 +25,18 @@ const TURN_BYTES: usize = 16 * 1024;
 /// The answers to frames that were sent on one link.
 pub(super) struct Answers {
     id: LinkId,
-    stream: TcpStream,
+    stream: Stream,
     unread: Vec<u8>,
 }
 
 /// An incoming stream of frames from another node.
 pub(super) struct Incoming {
     peer: Peer,
-    stream: TcpStream,
+    stream: Stream,
     intake: Arc<parking_lot::Mutex<Intake>>,
     connection: u64,
     unread: Vec<u8>,
-    back: Vec<u8>,
+    back: SendBuffer<TURN_BYTES>,
     /// True if its next frame waits for a newer map.
     waits: bool,
     /// True if there may be more to read; epoll is edge-triggered and will not report it again.
@@ -62,30 +62,28 @@ pub(super) fn link_of(token: usize) -> LinkId {
 
 impl Worker<'_> {
     /// Starts reading the answers of this link.
-    pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: TcpStream) {
+    pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: Stream) {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+        if stream.register(self.poller.registry(), token).is_ok() {
             self.answers.push(Answers { id, stream, unread: Vec::new() });
         }
     }
 
     /// Starts reading from `peer`; an older connection from it is dropped.
-    pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: TcpStream, connection: u64) {
+    pub(super) fn adopt_intake(&mut self, peer: Peer, mut stream: Stream, connection: u64) {
         let intake = self.shared.data.intake(peer);
         self.incoming.retain(|_, incoming| incoming.peer != peer);
         let entry = self.incoming.vacant_entry();
         let token = Token(INTAKES + entry.key());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        if self.poll.registry().register(&mut stream, token, interest).is_ok() {
+        if stream.register(self.poller.registry(), token).is_ok() {
             entry.insert(Incoming {
                 peer,
                 stream,
                 intake,
                 connection,
                 unread: Vec::new(),
-                back: Vec::new(),
+                back: SendBuffer::default(),
                 waits: false,
                 more: false,
             });
@@ -125,7 +123,7 @@ impl Worker<'_> {
                     acked = true;
                 }
                 BackFrame::Refused { frame, slot, reign } => {
-                    if shared.keyspace.lock_one(slot).refused(link.id, frame) {
+                    if shared.data.keyspace.lock_one(slot).refused(link.id, frame) {
                         link.refuse(slot);
                     }
                     shared.data.next_ack_epoch(); // Before the acknowledgement that covers it.
@@ -180,7 +178,7 @@ impl Worker<'_> {
                 }
             }
             Err(BrokenConnection) => {
-                let _ = self.poll.registry().deregister(&mut incoming.stream);
+                incoming.stream.deregister(self.poller.registry());
             }
         }
     }
@@ -199,15 +197,16 @@ impl Worker<'_> {
         incoming.waits = false;
         let mut at = 0;
         let shared = self.shared;
+        let access = (self.env.now, self.env.access);
         loop {
             let unread = &incoming.unread[at..];
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
                 break;
             };
             if matches!(frame, Frame::FillEnd { .. }) {
-                shared.kept.forget(); // From here on this node holds a copy that counts.
+                shared.data.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut apply_context = apply_context(shared, &self.env, &mut self.outcome);
+            let mut apply_context = apply_context(&shared.data, access, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut apply_context);
             drop(apply_context);
             match taken {
@@ -231,9 +230,10 @@ impl Worker<'_> {
         if at > 0 {
             shared.data.note_heard(incoming.peer.id);
         }
-        intake.answer(&mut incoming.back);
+        intake.answer(incoming.back.bytes_mut());
         drop(intake);
-        write_back(incoming)?;
+        let Incoming { stream, back, .. } = incoming;
+        back.flush(stream).map_err(|_| BrokenConnection)?;
         if at >= TURN_BYTES {
             // That many bytes at once are a fill: no client waits for it, but another thread may wait
             // for this core.
@@ -249,7 +249,7 @@ fn broken(_: BadFrame) -> BrokenConnection {
 
 /// Reads from the socket until it is empty or there are about `max` unread bytes.
 fn read_all(
-    stream: &mut TcpStream,
+    stream: &mut Stream,
     unread: &mut Vec<u8>,
     buffer: &mut [u8],
     max: usize,
@@ -259,26 +259,13 @@ fn read_all(
             Ok(0) => return Ok(End::Closed),
             Ok(count) => {
                 unread.extend_from_slice(&buffer[..count]);
-                if count < buffer.len() {
+                if count < buffer.len() && stream.short_read_is_all() {
                     return Ok(End::Drained);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(End::Drained),
             Err(_) => return Err(BrokenConnection),
         }
     }
     Ok(End::More)
-}
-
-fn write_back(incoming: &mut Incoming) -> Result<(), BrokenConnection> {
-    while !incoming.back.is_empty() {
-        match incoming.stream.write(&incoming.back) {
-            Ok(count) => drop(incoming.back.drain(..count)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(_) => return Err(BrokenConnection),
-        }
-    }
-    Ok(())
 }

@@ -31,13 +31,13 @@ use std::time::Duration;
 
 use cluster::map::{Ack, NodeId};
 use cluster::serving::EffectLog;
-use commands::settings::Settings;
 use commands::{CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
-use mio::net::TcpListener;
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Token};
+use net::{Acceptor, Keepalive, LISTENER, Poller, Stream, WAKER};
 use placement::SplitMix64;
 use resp::{Output, Span};
+use settings::Settings;
 use slab::Slab;
 use store::UnixMillis;
 
@@ -46,19 +46,17 @@ use self::down::Fence;
 use self::links::{Answers, Incoming};
 use self::round::Region;
 use self::waiting::WaitList;
-use crate::accept::{Accepted, configure};
+use crate::accept::Accepted;
 use crate::clients::ConnectionRef;
 use crate::clock;
-use crate::command_env::command_env;
+use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
 use crate::pubsub::Branch;
-use crate::shared::{Shared, count};
+use crate::shared::Shared;
 
-const WAKER: Token = Token(usize::MAX);
-const LISTENER: Token = Token(usize::MAX - 1);
 /// Tokens from here on do not belong to client connections.
 const CONNECTIONS_MAX: usize = links::INTAKES;
 const EVENTS_MAX: usize = 1_024;
@@ -74,11 +72,9 @@ const BREATH: Duration = Duration::from_millis(1);
 pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
-    poll: Poll,
+    poller: Poller,
     /// Only the first worker listens.
-    listener: Option<TcpListener>,
-    /// True if clients may wait to be accepted; epoll is edge-triggered and will not report them again.
-    accept_again: bool,
+    acceptor: Acceptor,
     connections: Slab<Connection>,
     /// Ready connections; epoll is edge-triggered and will not report them again.
     again: Vec<usize>,
@@ -136,25 +132,23 @@ pub(crate) struct Worker<'s> {
     rng: SplitMix64,
 }
 
-/// Creates the poll of a future worker, and the mailbox through which other threads reach it.
-pub(crate) fn prepare() -> io::Result<(Poll, Mailbox)> {
-    let poll = Poll::new()?;
-    let waker = Waker::new(poll.registry(), WAKER)?;
-    Ok((poll, Mailbox::new(waker)))
+/// Creates the poller of a future worker, and the mailbox through which other threads reach it.
+pub(crate) fn prepare() -> io::Result<(Poller, Mailbox)> {
+    let (poller, waker) = Poller::new()?;
+    Ok((poller, Mailbox::new(waker)))
 }
 
 impl<'s> Worker<'s> {
-    pub(crate) fn new(number: usize, shared: &'s Shared, poll: Poll) -> Worker<'s> {
-        let env = command_env(shared);
+    pub(crate) fn new(number: usize, shared: &'s Shared, poller: Poller) -> Worker<'s> {
+        let env = shared.command_env();
         let settings = shared.settings.load_full();
         let branch = Branch::new(shared.mailboxes.len());
-        let rng = SplitMix64::new(shared.seed.hash(&number.to_le_bytes()));
+        let rng = SplitMix64::new(shared.data.keyspace.seed.hash(&number.to_le_bytes()));
         Worker {
             number,
             shared,
-            poll,
-            listener: None,
-            accept_again: false,
+            poller,
+            acceptor: Acceptor::default(),
             connections: Slab::new(),
             again: Vec::new(),
             patient: Vec::new(),
@@ -193,17 +187,15 @@ impl<'s> Worker<'s> {
         be_prompt();
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
-            if let Err(error) = self.poll.poll(&mut events, Some(self.sleep())) {
-                assert_eq!(error.kind(), io::ErrorKind::Interrupted, "epoll failed: {error}");
-                continue;
-            }
+            let timeout = self.sleep();
+            self.poller.wait(&mut events, Some(timeout));
             self.look_around();
             self.notice_new_map();
             self.look_at_lease();
             let mut ready = self.connections_to_resume();
             for event in &events {
                 if let Token(index @ ..CONNECTIONS_MAX) = event.token() {
-                    self.note_hang_up(index, event);
+                    self.note_event(index, event);
                     ready.push(index);
                 }
             }
@@ -212,7 +204,7 @@ impl<'s> Worker<'s> {
             for event in &events {
                 match event.token() {
                     WAKER => self.read_mail(),
-                    LISTENER => self.accept(),
+                    LISTENER => self.acceptor.note_ready(),
                     Token(token @ links::LINKS..) => self.on_link(links::link_of(token)),
                     Token(token @ links::INTAKES..) => self.on_intake(token - links::INTAKES),
                     Token(_) => {}
@@ -221,9 +213,7 @@ impl<'s> Worker<'s> {
             for key in core::mem::take(&mut self.intakes_again) {
                 self.on_intake(key);
             }
-            if core::mem::take(&mut self.accept_again) {
-                self.accept();
-            }
+            self.accept();
             self.resume_waiting();
             self.serve_all(&mut ready);
             self.announce_awaiting_acks();
@@ -239,7 +229,7 @@ impl<'s> Worker<'s> {
 
     /// Refreshes this worker's copies of the time, the map and the settings.
     fn look_around(&mut self) {
-        self.env = command_env(self.shared);
+        self.env = self.shared.command_env();
         self.settings = self.shared.settings.load_full();
         let settings = self.env.cluster.map().settings();
         self.waits_for_backups = settings.ack == Ack::Backup;
@@ -279,9 +269,9 @@ impl<'s> Worker<'s> {
         indices
     }
 
-    fn note_hang_up(&mut self, index: usize, event: &Event) {
+    fn note_event(&mut self, index: usize, event: &Event) {
         if let Some(connection) = self.connections.get_mut(index) {
-            connection.hung_up |= event.is_read_closed();
+            connection.readiness.note(event);
         }
     }
 
@@ -295,7 +285,7 @@ impl<'s> Worker<'s> {
     fn read_mail(&mut self) {
         for mail in self.shared.mailboxes[self.number].take() {
             match mail {
-                Mail::Listen(listener) => self.listen(listener),
+                Mail::Listen(listener) => self.acceptor.listen(listener, self.poller.registry()),
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Resume { id, index } => self.on_answer(id, index),
@@ -309,47 +299,26 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn listen(&mut self, mut listener: TcpListener) {
-        let registered = self.poll.registry().register(&mut listener, LISTENER, Interest::READABLE);
-        registered.expect("a listening socket can be polled");
-        self.listener = Some(listener);
-        // Clients that came before are not reported again.
-        self.accept_again = true;
-    }
-
     fn accept(&mut self) {
-        let Some(listener) = self.listener.take() else { return };
-        loop {
-            let (stream, address) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Out of file descriptors, mostly. epoll will not report waiting clients again: retry.
-                Err(_) => {
-                    self.accept_again = true;
-                    break;
-                }
-            };
+        while let Some((stream, address)) = self.acceptor.accept() {
             let settings = self.shared.settings.load();
-            if self.shared.client_count() >= settings.maxclients as usize {
-                self.shared.rejected.fetch_add(1, Relaxed);
-                serve::refuse(stream);
+            if self.shared.counters.client_count() >= settings.maxclients as usize {
+                self.shared.counters.rejected.fetch_add(1, Relaxed);
+                net::refuse(stream);
                 continue;
             }
-            if configure(&stream, &settings).is_err() {
+            if net::configure(&stream, Keepalive::after(settings.tcp_keepalive)).is_err() {
                 continue; // The client has gone already.
             }
-            self.shared.accepted.fetch_add(1, Relaxed);
+            self.shared.counters.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
-            self.hand_out(Accepted { id, stream, address });
+            self.hand_out(Accepted { id, stream: Stream::from(stream), address });
         }
-        self.listener = Some(listener);
     }
 
     /// Gives a new connection to the worker with the fewest connections.
     fn hand_out(&mut self, accepted: Accepted) {
-        let loads = self.shared.connections.iter().map(|count| count.load(Relaxed));
-        let (to, _) = loads.enumerate().min_by_key(|(_, load)| *load).expect("there are workers");
-        self.shared.connections[to].fetch_add(1, Relaxed);
+        let to = net::take_least_loaded(&self.shared.counters.connections);
         if to == self.number {
             self.adopt(accepted);
         } else {
@@ -363,38 +332,36 @@ impl<'s> Worker<'s> {
         let place = ConnectionRef { worker: self.number, index: entry.key() };
         let mut connection = Connection::new(accepted, place, clock::now());
         connection.session.authenticated = !self.env.password_required;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        // If the connection is readable already, epoll reports it at once.
-        if self.poll.registry().register(&mut connection.stream, token, interest).is_ok() {
+        if connection.stream.register(self.poller.registry(), token).is_ok() {
             self.shared.clients.enter(Arc::clone(&connection.card));
             entry.insert(connection);
         } else {
-            self.shared.connections[self.number].fetch_sub(1, Relaxed);
+            self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
         }
     }
 
     fn close(&mut self, index: usize) {
         let mut connection = self.connections.remove(index);
-        let _ = self.poll.registry().deregister(&mut connection.stream);
+        connection.stream.deregister(self.poller.registry());
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
         self.stop_listening(index, &connection.session);
-        self.shared.connections[self.number].fetch_sub(1, Relaxed);
+        self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
     }
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
     fn settle(&mut self) {
         self.settle_statistics();
-        let counters = &self.shared.counters[self.number];
+        let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;
         count(&counters.hits, core::mem::take(&mut outcome.hits));
         count(&counters.misses, core::mem::take(&mut outcome.misses));
         count(&counters.expired, core::mem::take(&mut outcome.expired));
         count(&counters.evicted, core::mem::take(&mut outcome.evicted));
         count(&counters.changes, core::mem::take(&mut outcome.changes));
-        self.shared.memory.grow(core::mem::take(&mut outcome.grown_bytes));
+        self.shared.data.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
         for garbage in outcome.garbage.drain(..) {
-            self.shared.discard(garbage);
+            self.shared.data.keyspace.discard(garbage);
         }
     }
 

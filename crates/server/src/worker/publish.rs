@@ -1,5 +1,5 @@
 //! Publishes the key events of a connection's commands, and the messages that PUBLISH has left in the
-//! outbox (`host/pubsub.rs`). `hear.rs` is the receiving end.
+//! outbox (`host.rs`). `hear.rs` is the receiving end.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use resp::{Mark, Output, Protocol, Reply};
 
 use super::Worker;
 use super::connection::Connection;
-use crate::pubsub::{Author, News, announce};
+use crate::published::Author;
+use crate::pubsub::{News, announce};
 
 impl Worker<'_> {
     /// Publishes the key events of a command. Messages that its own connection has subscribed to go before
@@ -81,11 +82,11 @@ impl Worker<'_> {
 
     /// Publishes the events of writes that are acknowledged by now.
     pub(super) fn publish_safe_events(&mut self) {
-        let mut events = self.later.ripe(self.shared);
+        let mut events = self.later.ripe(&self.shared.data);
         if !events.is_empty() {
             let exchange = &self.shared.exchange;
             self.branch.outbox.tell(exchange, None, self.env.notify, &mut events);
-            self.branch.post(self.shared, self.number);
+            self.branch.post(&self.shared.data.links, &self.shared.mailboxes, self.number);
         }
     }
 
@@ -98,7 +99,7 @@ impl Worker<'_> {
             let events = &mut self.outcome.events;
             self.branch.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
         }
-        self.branch.post(self.shared, self.number);
+        self.branch.post(&self.shared.data.links, &self.shared.mailboxes, self.number);
     }
 
     /// Returns whether a connection that has just published must wait for the delivering workers to catch up.
@@ -118,7 +119,7 @@ impl Worker<'_> {
         for kind in Kind::ALL {
             for name in session.subscriptions.list(kind) {
                 if self.shared.exchange.strike(self.number, kind, &name) {
-                    announce(self.shared, News::Stop(kind, &name));
+                    announce(&self.shared.data.links, News::Stop(kind, &name));
                 }
                 self.branch.unsubscribe(index, kind, &name);
             }

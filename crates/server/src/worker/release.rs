@@ -6,7 +6,7 @@ use cluster::serving::Tickets;
 use resp::Mark;
 
 use super::Worker;
-use crate::data;
+use crate::data::judge;
 
 impl Worker<'_> {
     /// Holds back a connection's output from `from` on.
@@ -31,9 +31,9 @@ impl Worker<'_> {
             if connection.gate.is_open() {
                 return false; // Another connection has taken the index.
             }
-            let shared = self.shared;
+            let data = &self.shared.data;
             let before = connection.gate.limit(connection.output.mark());
-            let released = connection.gate.release(|ticket| data::judge(shared, ticket));
+            let released = connection.gate.release(|ticket| judge(data, ticket));
             if released.is_err() {
                 self.close(*index);
                 return false;

@@ -59,14 +59,14 @@ impl Worker<'_> {
             return false;
         }
         connection.round = self.round;
-        connection.readable = true;
-        if !connection.output.is_empty() && self.flush(index).is_err() {
+        connection.readiness.readable = true;
+        if connection.has_unsent() && self.flush(index).is_err() {
             self.close(index);
             return false;
         }
         let connection = &self.connections[index];
         if connection.session.closing {
-            if connection.output.is_empty() {
+            if !connection.has_unsent() {
                 self.close(index);
             }
             return false;

@@ -1,10 +1,10 @@
 //! A connection's part in a round (`round.rs`): the worker reads its input, runs it batch by batch, and
 //! sends the replies.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Write};
 
 use commands::{Args, Request};
-use mio::net::TcpStream;
+use net::Stream;
 use resp::{Limits, Output, Parsed, Reply, Span};
 use smallvec::SmallVec;
 
@@ -12,8 +12,8 @@ use super::connection::Connection;
 use super::execute::EarlyLocks;
 use super::timing::BatchTime;
 use super::{READ_BYTES, Worker};
+use crate::counters::count;
 use crate::keyspace::Keyspace;
-use crate::shared::count;
 
 /// Maximum number of bytes of a large request that are read at once.
 const LARGE_READ_BYTES: usize = 1024 * 1024;
@@ -63,7 +63,7 @@ impl Worker<'_> {
         self.connections[index].update_card(self.env.now);
         self.flush(index)?;
         let connection = &self.connections[index];
-        if connection.session.closing && connection.output.is_empty() {
+        if connection.session.closing && !connection.has_unsent() {
             return Err(Closed);
         }
         if !connection.output.is_empty() && self.is_over(index) {
@@ -71,7 +71,10 @@ impl Worker<'_> {
         }
         let connection = &self.connections[index];
         // A waiting connection is resumed by an event of its own.
-        if connection.readable && connection.waiting.is_none() && !connection.has_much_unread() {
+        if connection.readiness.readable
+            && connection.waiting.is_none()
+            && !connection.has_much_unread()
+        {
             self.again.push(index);
         }
         if !connection.output.is_empty() {
@@ -113,18 +116,10 @@ impl Worker<'_> {
     /// Reads as much as fits. Nothing to read is no error; the end of the stream is.
     pub(super) fn read(&mut self, index: usize, into: &mut [u8]) -> Result<usize, Closed> {
         let connection = &mut self.connections[index];
-        let filled = loop {
-            match connection.stream.read(into) {
-                Ok(0) => return Err(Closed),
-                Ok(filled) => break filled,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break 0,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(Closed),
-            }
-        };
-        connection.readable = filled == into.len() || connection.hung_up;
+        let read = connection.stream.read_noting(into, &mut connection.readiness);
+        let filled = read.map_err(|_| Closed)?;
         connection.last_active = self.env.now;
-        count(&self.shared.counters[self.number].bytes_in, filled as u64);
+        count(&self.shared.counters.threads[self.number].bytes_in, filled as u64);
         Ok(filled)
     }
 
@@ -148,11 +143,11 @@ impl Worker<'_> {
         loop {
             if self.connections[index].has_much_unread() {
                 // If the client reads it all at once, epoll will not report the socket again.
-                self.connections[index].readable = true;
+                self.connections[index].readiness.readable = true;
                 return (at, Rest::PutOff);
             }
             if self.must_wait(index) {
-                self.connections[index].readable = true;
+                self.connections[index].readiness.readable = true;
                 return (at, Rest::PutOff);
             }
             spans.clear();
@@ -165,7 +160,7 @@ impl Worker<'_> {
             at = parsed.end;
             let connection = &mut self.connections[index];
             if connection.waiting.is_some() {
-                connection.readable = true;
+                connection.readiness.readable = true;
                 return (at, Rest::PutOff);
             }
             if connection.session.closing {
@@ -205,17 +200,17 @@ impl Worker<'_> {
         for job in jobs {
             let args = Args::new(bytes, &spans[from..from + job.args]);
             from += job.args;
-            let request = Request::prepare(args, &shared.table, &shared.seed);
+            let request = Request::prepare(args, &shared.table, &shared.data.keyspace.seed);
             if let Some(key) = &request.key {
-                shared.keyspace.prefetch_slot(key);
+                shared.data.keyspace.prefetch_slot(key);
                 if is_in_cluster {
-                    shared.keyspace.prefetch_behind(key);
+                    shared.data.keyspace.prefetch_behind(key);
                 }
             }
             requests.push(request);
         }
         let mut held = if requests.len() > 1 {
-            lock_early(&shared.keyspace, &requests)
+            lock_early(&shared.data.keyspace, &requests)
         } else {
             EarlyLocks::new()
         };
@@ -231,7 +226,7 @@ impl Worker<'_> {
         }
         self.note_batch(jobs, &requests, time.end());
         self.post();
-        count(&shared.counters[self.number].commands, requests.len() as u64);
+        count(&shared.counters.threads[self.number].commands, requests.len() as u64);
     }
 
     /// Sends the output that may leave. The part that the socket does not take stays for the next turn.
@@ -239,7 +234,7 @@ impl Worker<'_> {
         let connection = &mut self.connections[index];
         let limit = connection.gate.limit(connection.output.mark());
         let sent = send(&mut connection.stream, &mut connection.output, limit)?;
-        count(&self.shared.counters[self.number].bytes_out, sent);
+        count(&self.shared.counters.threads[self.number].bytes_out, sent);
         if connection.output.is_empty() {
             let mut spare = core::mem::take(&mut connection.output);
             spare.trim(SPARE_BYTES_MAX);
@@ -272,14 +267,14 @@ fn lock_early<'s>(keyspace: &'s Keyspace, requests: &[Request<'_>]) -> EarlyLock
     held
 }
 
-fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Result<u64, Closed> {
+fn send(stream: &mut Stream, output: &mut Output, until: resp::Mark) -> Result<u64, Closed> {
     let mut sent = 0;
     loop {
         let wrote = {
             let mut pieces: SmallVec<[IoSlice<'_>; 8]> = SmallVec::new();
             pieces.extend(output.chunks(until).take(PIECES_MAX).map(IoSlice::new));
             match pieces.as_slice() {
-                [] => return Ok(sent),
+                [] => return stream.flush().map(|()| sent).map_err(|_| Closed),
                 [piece] => stream.write(piece),
                 several => stream.write_vectored(several),
             }
@@ -291,7 +286,6 @@ fn send(stream: &mut TcpStream, output: &mut Output, until: resp::Mark) -> Resul
                 sent += count as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return Err(Closed),
         }
     }
@@ -359,9 +353,4 @@ impl Rules {
         }
         batch
     }
-}
-
-/// Refuses a client because `maxclients` is reached; the error is sent as far as the socket takes it at once.
-pub(super) fn refuse(mut stream: TcpStream) {
-    let _ = stream.write(b"-ERR max number of clients reached\r\n");
 }

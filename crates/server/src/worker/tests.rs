@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::replication::Role;
-use commands::settings::{Settings, SidePort};
 use placement::Slot;
+use settings::{Settings, SidePort};
 
 use crate::{Node, NodeOptions};
 
@@ -19,11 +19,11 @@ fn a_command_that_comes_between_a_duty_and_its_map_waits_for_the_map() {
     let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file: None };
     let node = Node::start(options).expect("a free port");
     let set_role = |role| {
-        let mut state = node.shared().keyspace.lock_one(Slot::of(b"k"));
+        let mut state = node.shared().data.keyspace.lock_one(Slot::of(b"k"));
         let reign = state.replica().reign();
         state.parts_for_tests().1.become_for_tests(role, reign);
         drop(state);
-        node.shared().disturb();
+        node.shared().data.disturb();
     };
     let mut client = TcpStream::connect(node.client_addr()).expect("it listens");
     set_role(Role::Backup);

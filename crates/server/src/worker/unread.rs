@@ -1,6 +1,6 @@
 //! Checks a connection's unread output against the limits of its class (`client-output-buffer-limit`).
 
-use commands::settings::OutputLimit;
+use settings::OutputLimit;
 use store::UnixMillis;
 
 /// Remembers since when a connection has been above its soft limit.

@@ -40,7 +40,7 @@ pub(crate) struct Waiting {
 pub(crate) enum Reason {
     /// The slot is between two primaries, lacks copies, or has a backup that is far behind.
     Slot(Slot, Obstacle),
-    /// The timers of other nodes have not answered (`Connection::question`).
+    /// The timers of other nodes, or the cluster, have not answered (`Connection::question`).
     Answer,
     /// CLIENT PAUSE.
     Pause,
@@ -187,7 +187,7 @@ impl Worker<'_> {
 
     /// Returns whether a slot's obstacle is gone. True for a slot that is locked: it is worth a try.
     fn is_passable(&self, slot: Slot, obstacle: Obstacle) -> bool {
-        let Some(state) = self.shared.keyspace.try_lock(slot) else { return true };
+        let Some(state) = self.shared.data.keyspace.try_lock(slot) else { return true };
         match obstacle {
             Obstacle::Handover => {
                 !state.replica().is_still() && !state.replica().awaits_promotion()
@@ -206,7 +206,8 @@ impl Worker<'_> {
 
     fn is_paused(&self, index: usize, requests: &VecDeque<OwnedArgs>) -> bool {
         let Some(first) = requests.front() else { return false };
-        let request = Request::prepare(first.args(), &self.shared.table, &self.shared.seed);
+        let request =
+            Request::prepare(first.args(), &self.shared.table, &self.shared.data.keyspace.seed);
         self.must_pause(index, &request)
     }
 
@@ -234,14 +235,16 @@ impl Worker<'_> {
         }
         let requests: Vec<Request<'_>> = requests
             .iter()
-            .map(|args| Request::prepare(args.args(), &self.shared.table, &self.shared.seed))
+            .map(|args| {
+                Request::prepare(args.args(), &self.shared.table, &self.shared.data.keyspace.seed)
+            })
             .collect();
         let mut time = BatchTime::start();
         self.run_for(index, (0, &requests), &mut EarlyLocks::new(), &mut time);
         self.post();
         self.answered.push(index);
         let connection = &mut self.connections[index];
-        connection.readable |= connection.waiting.is_none();
+        connection.readiness.readable |= connection.waiting.is_none();
     }
 
     /// Replies with an error to a request that has waited for too long. It has not run.
@@ -260,7 +263,8 @@ impl Worker<'_> {
         let was_flushing = self.connections[index].session.flush_from.take().is_some();
         let error = if was_flushing { FLUSHED_IN_PART } else { error };
         let Some(args) = args else { return };
-        let request = Request::prepare(args.args(), &self.shared.table, &self.shared.seed);
+        let request =
+            Request::prepare(args.args(), &self.shared.table, &self.shared.data.keyspace.seed);
         let mut output = core::mem::take(&mut self.connections[index].output);
         self.refuse(index, &request, error, &mut output);
         self.connections[index].output = output;

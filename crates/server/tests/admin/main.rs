@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use commands::settings::{OutputLimit, OutputLimits, Secret, Settings};
+use settings::{OutputLimit, OutputLimits, Secret, Settings};
 use support::{Client, TestNode};
 
 #[test]

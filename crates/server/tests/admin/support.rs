@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use commands::settings::{Settings, SidePort};
 use resp::ReplyParser;
 use server::{Node, NodeOptions};
+use settings::{Settings, SidePort};
 
 pub(crate) struct TestNode(Node);
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use commands::settings::{Settings, SidePort};
 use resp::{ReplyParser, Value};
 use server::{Node, NodeOptions};
+use settings::{Settings, SidePort};
 
 /// A node that is stopped when the test ends.
 pub(crate) struct Running(Node);

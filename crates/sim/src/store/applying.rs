@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::{Action, Answer as ControlAnswer, Gone, MapChanged};
 use cluster::data::{MoverInput, Order};
 use cluster::map::{NodeId, Peer};
@@ -31,7 +32,7 @@ impl World {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if matches!(action, Action::Gone(_)) {
             // The control thread ends the lease itself.
-            node.lease_until = Duration::ZERO;
+            node.lease_until = Moment::START;
         }
         if node.applier.is_blocked {
             node.applier.waiting.push_back(action);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::{Member, NodeId};
 
 use super::clients::{KEYS, Request, Told, Work, patience};
@@ -20,7 +21,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Redirects {
     number: u64,
-    since: Duration,
+    since: Moment,
     count: u32,
 }
 
@@ -166,7 +167,7 @@ impl World {
             *redirects = fresh;
         }
         redirects.count += 1;
-        let lasts = self.now.saturating_sub(redirects.since);
+        let lasts = self.now.since(redirects.since);
         if redirects.count > REDIRECTS_MAX && lasts > NEWS_WITHIN {
             let what = format!("a request of client {client} for {key} is redirected without end");
             self.broken.get_or_insert(what);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::MapChanged;
 use cluster::data::Plane;
 use cluster::map::{Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, Source};
@@ -173,7 +174,7 @@ impl Checkers {
         &mut self,
         nodes: &BTreeMap<NodeId, Node>,
         moved: NodeId,
-        now: Duration,
+        now: Moment,
     ) -> Result<(), String> {
         let Some(node) = nodes.get(&moved) else { return Ok(()) };
         for slot in KEYS.iter().map(|key| Slot::of(key.as_bytes())) {
@@ -214,7 +215,7 @@ pub(super) fn is_just(world: &World, changed: &MapChanged) -> Result<(), String>
 }
 
 /// Returns whether every request was sure to get through in time for the last while.
-fn is_smooth(network: &Network<NodeId>, now: Duration) -> bool {
+fn is_smooth(network: &Network<NodeId, Moment>, now: Moment) -> bool {
     network.is_whole_for(LONG_WELL, now) && network.quality.lost < FEW_LOST
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::NodeId;
 
 use super::linear::{Answer, CALLS_MAX, Call, JUDGED_MAX, Op};
@@ -129,14 +130,14 @@ struct Open {
     request: Request,
     /// Its calls: the key, and the index among the key's calls.
     calls: Vec<(&'static str, usize)>,
-    sent_at: Duration,
+    sent_at: Moment,
 }
 
 /// A granted lock: the request was sent, and the answer received, at these times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grant {
-    pub sent_at: Duration,
-    pub heard_at: Duration,
+    pub sent_at: Moment,
+    pub heard_at: Moment,
     /// The reign of the lock's slot: within one reign one clock counts.
     pub reign: u64,
 }
@@ -150,7 +151,7 @@ pub(super) struct Clients {
     numbers: u64,
     pub answered: u64,
     /// Times of the flush: sent, and answered if it was.
-    flush: Option<(Duration, Option<Duration>)>,
+    flush: Option<(Moment, Option<Moment>)>,
 }
 
 impl Clients {
@@ -187,7 +188,7 @@ impl Clients {
     }
 
     /// Begins the next request of a client; `None` if its key already has too many calls to judge.
-    pub(super) fn begin(&mut self, client: usize, now: Duration, rng: &mut Rng) -> Option<Request> {
+    pub(super) fn begin(&mut self, client: usize, now: Moment, rng: &mut Rng) -> Option<Request> {
         let (key, work) = match self.all[client].kind {
             Kind::Transacts if rng.below(3) > 0 => self.draw_transaction(rng),
             Kind::Probes if rng.below(3) > 0 => self.draw_probe(rng),
@@ -204,7 +205,7 @@ impl Clients {
     pub(super) fn begin_alone(
         &mut self,
         client: usize,
-        now: Duration,
+        now: Moment,
         key: &'static str,
         work: Work,
     ) -> Option<Request> {
@@ -215,7 +216,7 @@ impl Clients {
     fn begin_with(
         &mut self,
         client: usize,
-        now: Duration,
+        now: Moment,
         (key, work): (&'static str, Work),
         calls_max: usize,
     ) -> Option<Request> {
@@ -243,8 +244,8 @@ impl Clients {
     }
 
     /// Returns whether a flush may have run between these times.
-    pub(super) fn was_flushed_between(&self, from: Duration, to: Duration) -> bool {
-        let ended = |end: Option<Duration>| end.unwrap_or(Duration::MAX);
+    pub(super) fn was_flushed_between(&self, from: Moment, to: Moment) -> bool {
+        let ended = |end: Option<Moment>| end.unwrap_or(Moment::NEVER);
         self.flush.is_some_and(|(sent, end)| sent <= to && ended(end) >= from)
     }
 
@@ -300,7 +301,7 @@ impl Clients {
         &mut self,
         client: usize,
         number: u64,
-        (now, answers): (Duration, Option<Vec<Answer>>),
+        (now, answers): (Moment, Option<Vec<Answer>>),
     ) {
         let at = self.next_moment();
         let Some(open) = self.all[client].open.remove(&number) else { return }; // Given up before.

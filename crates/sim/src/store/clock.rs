@@ -1,8 +1,7 @@
 //! A node's clock: it runs a little too fast or too slow all its life. The wall clock can also be set,
 //! forwards and back.
 
-use std::time::Duration;
-
+use cluster::Moment;
 use sim_engine::ClockRate;
 
 /// A clock that advances by `rate` thousandths of the true time.
@@ -18,17 +17,17 @@ const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 
 impl Clock {
     /// Returns the clock's time at this moment of the true time.
-    pub(super) fn at(&self, now: Duration) -> Duration {
-        ClockRate(self.rate).at(now)
+    pub(super) fn at(&self, now: Moment) -> Moment {
+        Moment::from_clock(ClockRate(self.rate).at(now.clock_reading()))
     }
 
     /// Returns the true time at which the clock shows `shown`, or a little later.
-    pub(super) fn when(&self, shown: Duration) -> Duration {
-        ClockRate(self.rate).when(shown)
+    pub(super) fn when(&self, shown: Moment) -> Moment {
+        Moment::from_clock(ClockRate(self.rate).when(shown.clock_reading()))
     }
 
-    pub(super) fn wall_millis(&self, now: Duration) -> u64 {
-        let own = i64::try_from(self.at(now).as_millis()).unwrap_or(i64::MAX / 2);
+    pub(super) fn wall_millis(&self, now: Moment) -> u64 {
+        let own = i64::try_from(self.at(now).clock_reading().as_millis()).unwrap_or(i64::MAX / 2);
         u64::try_from(EPOCH_MILLIS + own + self.wall_off).unwrap_or(0)
     }
 }

@@ -10,6 +10,7 @@ mod overlaps; // A pause and a death at about the same time; a pause of all hold
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::OperatorRequest;
 use cluster::map::{NodeId, Peer, Setting};
@@ -38,11 +39,11 @@ pub(super) struct Faults {
     nodes_max: u64,
     last_id: u64,
     /// Nodes affected by a fault, each with the time until which it counts as affected.
-    bad: BTreeMap<NodeId, Duration>,
+    bad: BTreeMap<NodeId, Moment>,
     /// Processes that will start again, each with the time of its start.
-    down: Vec<(Duration, (Saved, Peer, Clock))>,
+    down: Vec<(Moment, (Saved, Peer, Clock))>,
     /// Processes that are stopped for a while, each with the end of its pause.
-    asleep: Vec<(Duration, NodeId)>,
+    asleep: Vec<(Moment, NodeId)>,
     pub joins: u64,
 }
 
@@ -173,7 +174,7 @@ impl Faults {
     fn crash(&mut self, world: &mut World, some: NodeId) {
         if self.spares(world, &[some]) && self.has_majority_without(world, some) {
             tell!(world, "-- {some} crashes");
-            self.bad.insert(some, Duration::MAX);
+            self.bad.insert(some, Moment::NEVER);
             world.kill(some);
         }
     }
@@ -223,7 +224,7 @@ impl Faults {
         }
         if self.spares(world, &[some]) {
             tell!(world, "-- {some} is stopped");
-            self.bad.insert(some, Duration::MAX);
+            self.bad.insert(some, Moment::NEVER);
             world.nodes.get_mut(&some).expect("chosen from the nodes").is_stopped = true;
             // Often for about as long as the others need to fail over, while clients still wait for this
             // node.
@@ -263,7 +264,7 @@ impl Faults {
             return;
         }
         tell!(world, "-- {some} is cut off");
-        self.bad.insert(some, Duration::MAX);
+        self.bad.insert(some, Moment::NEVER);
         let both = self.rng.below(3) > 0;
         let out = self.rng.below(2) == 0;
         for other in others {
@@ -287,7 +288,7 @@ impl Faults {
         }
         let reached = self.rng.below(others.len() as u64) as usize;
         tell!(world, "-- of all others {some} reaches only {}", others[reached]);
-        self.bad.insert(some, Duration::MAX);
+        self.bad.insert(some, Moment::NEVER);
         for other in others.iter().filter(|other| **other != others[reached]) {
             world.network.cut.extend([(some, *other), (*other, some)]);
         }
@@ -300,7 +301,7 @@ impl Faults {
             return;
         }
         tell!(world, "-- from {some} nothing reaches {other}");
-        self.bad.extend([(some, Duration::MAX), (other, Duration::MAX)]);
+        self.bad.extend([(some, Moment::NEVER), (other, Moment::NEVER)]);
         world.network.cut.insert((some, other));
         if self.rng.below(2) == 0 {
             world.network.cut.insert((other, some));
@@ -312,7 +313,7 @@ impl Faults {
             return;
         }
         tell!(world, "-- {some} is slow");
-        self.bad.insert(some, Duration::MAX);
+        self.bad.insert(some, Moment::NEVER);
         let extra = ms(20 + self.rng.below(800));
         let hears_late = self.rng.below(2) == 0;
         for other in self.others(world, some) {

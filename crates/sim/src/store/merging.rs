@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{Member, NodeId, Peer};
@@ -209,7 +210,7 @@ impl World {
 
 impl Node {
     /// Answers a question, as `server/src/merge/take.rs` does.
-    fn answer_merge(&mut self, now: Duration, from: Peer, question: MergeRequest) {
+    fn answer_merge(&mut self, now: Moment, from: Peer, question: MergeRequest) {
         if !self.has_lease(now) {
             return self.merging.answers.push((from, Reply::NotNow));
         }
@@ -257,7 +258,7 @@ impl Node {
         };
         let mut ground = ServedGround::new(slot, &mut slots, wall);
         let taker = self.merging.takers.entry(from).or_default();
-        let tally = taker.take((parted, batch), plane.seed(), &mut ground);
+        let tally = taker.take(parted, batch, plane.seed(), &mut ground);
         let conflicts = ground.conflicts;
         let tickets = slots.finish().tickets;
         self.merging.ledger.note(tally, conflicts);

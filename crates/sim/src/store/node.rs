@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Action, Control, Input};
 use cluster::data::{ApplyContext, FrameOutcome, Intake, Mover, MoverInput, Plane, follow};
@@ -31,7 +32,7 @@ pub(super) struct Node {
     pub mover: Mover,
     pub mover_inputs: Vec<MoverInput>,
     /// Time of the next run of the mover's thread, by the true time.
-    pub mover_due: Duration,
+    pub mover_due: Moment,
     intakes: BTreeMap<Peer, Intake>,
     /// Intakes of processes that are no longer members: their connections last until somebody closes them.
     former_intakes: BTreeMap<Peer, Intake>,
@@ -39,7 +40,7 @@ pub(super) struct Node {
     incoming: BTreeMap<StreamId, Vec<u8>>,
     /// Incomplete answers.
     answers: BTreeMap<StreamId, Vec<u8>>,
-    pub lease_until: Duration,
+    pub lease_until: Moment,
     pub disk: Saved,
     /// Time that its disk takes for a write.
     pub disk_takes: Duration,
@@ -48,7 +49,7 @@ pub(super) struct Node {
     pub applier: Applier,
     pub is_stopped: bool,
     /// Time since which it has not been stopped.
-    pub runs_since: Duration,
+    pub runs_since: Moment,
     /// Input that arrived while the process was stopped, or its control thread waited for the disk.
     pub inbox: Vec<Input>,
     pub requests: Vec<Request>,
@@ -77,7 +78,7 @@ pub(super) struct Written {
 impl Node {
     pub(super) fn new(
         (me, clock): (&Member, Clock),
-        now: Duration,
+        now: Moment,
         control: Control,
         disk: Saved,
     ) -> Node {
@@ -94,7 +95,7 @@ impl Node {
             former_intakes: BTreeMap::new(),
             incoming: BTreeMap::new(),
             answers: BTreeMap::new(),
-            lease_until: Duration::ZERO,
+            lease_until: Moment::START,
             disk,
             disk_takes: Duration::ZERO,
             waits_to_do: None,
@@ -113,12 +114,12 @@ impl Node {
         }
     }
 
-    pub(super) fn has_lease(&self, now: Duration) -> bool {
+    pub(super) fn has_lease(&self, now: Moment) -> bool {
         self.clock.at(now) < self.lease_until
     }
 
     /// Returns whether it answers for the slot at this moment.
-    pub(super) fn serves(&self, slot: Slot, now: Duration) -> bool {
+    pub(super) fn serves(&self, slot: Slot, now: Moment) -> bool {
         self.has_lease(now) && self.plane.with_slot(slot, |it| it.replica().is_serving())
     }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
 use cluster::map::{Boot, Generation, Map, NodeId, Peer};
 use cluster::replication::{Backlog, Frame, FrameNumber, LinkId, LinkProgress, LinkTable, Outbox};
@@ -29,7 +30,7 @@ pub(super) struct SimPlane {
     pub kept_in: Option<Generation>,
     seed: Seed,
     /// The time of the node's clock.
-    pub now: Cell<Duration>,
+    pub now: Cell<Moment>,
     view: RefCell<Option<Arc<View>>>,
     slots: Vec<RefCell<SlotState>>,
     epoch: Cell<u64>,
@@ -38,14 +39,14 @@ pub(super) struct SimPlane {
     /// Reports for the control plane.
     pub reports: RefCell<Vec<Report>>,
     /// Time of the last sign of life from each primary.
-    pub heard: RefCell<BTreeMap<NodeId, Duration>>,
+    pub heard: RefCell<BTreeMap<NodeId, Moment>>,
     pub pending: RefCell<BTreeSet<NodeId>>,
     /// Bytes to be sent on streams.
     pub sent: RefCell<Vec<(StreamId, Vec<u8>)>>,
 }
 
 impl SimPlane {
-    pub(super) fn new(me: Peer, now: Duration) -> SimPlane {
+    pub(super) fn new(me: Peer, now: Moment) -> SimPlane {
         SimPlane {
             me,
             kept_in: None,
@@ -278,7 +279,7 @@ impl Plane for SimPlane {
         self.reports.borrow_mut().push(report);
     }
 
-    fn heard(&self, primary: NodeId) -> Duration {
+    fn heard(&self, primary: NodeId) -> Moment {
         self.heard.borrow().get(&primary).copied().unwrap_or_default()
     }
 

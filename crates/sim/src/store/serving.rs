@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
 use cluster::serving::{
     Aborted, AckEpoch, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ReplyGate,
     ServedSlots, ServingPlane, Ticket, WrittenSlots,
 };
-use commands::settings::NotifyClasses;
 use commands::testing::TestHost;
 use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
 use commands::{OwnedArgs, Table, Workbench, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
+use settings::NotifyClasses;
 use store::{Access, Cause, Effect, Touch, UnixMillis};
 
 use super::Sabotage;
@@ -64,7 +65,7 @@ struct Line {
     next_place: u64,
     /// Requests that have not run; the first may be parked.
     requests: VecDeque<Request>,
-    parked_since: Option<Duration>,
+    parked_since: Option<Moment>,
     /// Slots that were written, for WAIT.
     written: WrittenSlots,
 }
@@ -126,7 +127,7 @@ impl Line {
 }
 
 impl Node {
-    pub(super) fn execute(&mut self, now: Duration, request: Request) {
+    pub(super) fn execute(&mut self, now: Moment, request: Request) {
         let client = request.client;
         self.counter.lines.entry(client).or_default().requests.push_back(request);
         self.serve_line(now, client);
@@ -134,12 +135,12 @@ impl Node {
     }
 
     /// Retries parked requests, if something has happened that may let them run.
-    pub(super) fn resume_parked(&mut self, now: Duration) {
+    pub(super) fn resume_parked(&mut self, now: Moment) {
         let epoch = self.plane.ack_epoch();
         let disturbed = core::mem::replace(&mut self.counter.tried_at, epoch) != epoch;
         let is_due = |line: &Line| {
             let is_wait = line.requests.front().is_some_and(|it| it.work == Work::Wait);
-            let late = |since: Duration| now >= since + WAIT_MAX;
+            let late = |since: Moment| now >= since + WAIT_MAX;
             line.parked_since.is_some_and(|since| is_wait || disturbed || late(since))
         };
         let lines = self.counter.lines.iter().filter(|(_, line)| is_due(line));
@@ -150,7 +151,7 @@ impl Node {
     }
 
     /// Runs a connection's requests until one has to wait.
-    fn serve_line(&mut self, now: Duration, client: usize) {
+    fn serve_line(&mut self, now: Moment, client: usize) {
         let Some(mut line) = self.counter.lines.remove(&client) else { return };
         while let Some(request) = line.requests.pop_front() {
             if let Some(request) = self.serve(now, &mut line, request) {
@@ -164,9 +165,9 @@ impl Node {
     }
 
     /// Runs a request, or gives it back if it has to wait.
-    fn serve(&mut self, now: Duration, line: &mut Line, request: Request) -> Option<Request> {
+    fn serve(&mut self, now: Moment, line: &mut Line, request: Request) -> Option<Request> {
         let before = self.versions(&request.slots());
-        let waited = line.parked_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        let waited = line.parked_since.map_or(Duration::ZERO, |since| now.since(since));
         let gave_up = waited >= WAIT_MAX;
         if request.work == Work::Wait && waited < WAIT_DEADLINE && self.lacks_copies(line) {
             return Some(request);
@@ -231,7 +232,7 @@ impl Node {
 
     fn execute_command(
         &mut self,
-        now: Duration,
+        now: Moment,
         line: &mut Line,
         command: &[&str],
         output: &mut Output,
@@ -285,7 +286,7 @@ impl Node {
     }
 
     /// Evicts a key to make room, as `server/src/evictor.rs` does. Returns whether it was there.
-    pub(super) fn evict(&mut self, now: Duration, key: &str) -> bool {
+    pub(super) fn evict(&mut self, now: Moment, key: &str) -> bool {
         let plane = &self.plane;
         let key = plane.seed().key(key.as_bytes());
         let locked = LockedSlots::lock(plane, LockSet::One(key.slot()));
@@ -307,7 +308,7 @@ impl Node {
     }
 
     /// Sends the replies that no longer have to wait.
-    pub(super) fn send_replies(&mut self, now: Duration) {
+    pub(super) fn send_replies(&mut self, now: Moment) {
         self.release_merged();
         let has_lease = self.has_lease(now);
         let error = self.breaks(Sabotage::ErrorForUnacked);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::consensus::{Begin, Configuration, LogPlace, Persist, Saved, SnapshotData, Term};
 use cluster::control::{Action, Control, Input, Message, Start};
 use cluster::data::Plane;
@@ -33,7 +34,7 @@ const ITEMS: u16 = 64;
 
 pub struct Victim {
     node: Node,
-    now: Duration,
+    now: Moment,
     actions: Vec<Action>,
 }
 
@@ -48,7 +49,7 @@ impl Default for Victim {
             begin: Begin::Resume(saved(&map)),
             welcome: None,
         };
-        let now = Duration::from_secs(1);
+        let now = Moment::START + Duration::from_secs(1);
         let clock = Clock { rate: 1000, wall_off: 0 };
         let mut node = Node::new((&me, clock), now, Control::new(now, start), Saved::default());
         node.follow(&Arc::new(map));

@@ -1,7 +1,6 @@
 //! Data streams between nodes: dialling, bytes in both directions, breaks.
 
-use std::time::Duration;
-
+use cluster::Moment;
 use cluster::map::{NodeId, Peer};
 use cluster::replication::FrameNumber;
 use sim_engine::{StreamId, Way};
@@ -131,7 +130,7 @@ impl World {
             reaches(stream.ends(way).1).then_some((id, way))
         });
         for (id, way) in sent.collect::<Vec<_>>() {
-            while let Some(bytes) = self.streams.arrived(id, way, Duration::MAX) {
+            while let Some(bytes) = self.streams.arrived(id, way, Moment::NEVER) {
                 self.take_bytes((id, way), &bytes);
             }
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
@@ -31,10 +32,10 @@ const CLUSTER: ClusterId = ClusterId(77);
 const WAKES_MAX: u32 = 1_000;
 
 pub(super) struct World {
-    pub now: Duration,
+    pub now: Moment,
     pub nodes: BTreeMap<NodeId, Node>,
-    pub network: Network<NodeId>,
-    pub streams: Streams<Peer>,
+    pub network: Network<NodeId, Moment>,
+    pub streams: Streams<Peer, Moment>,
     pub clients: Clients,
     pub rng: Rng,
     pub checkers: Checkers,
@@ -43,7 +44,7 @@ pub(super) struct World {
     pub is_busy: bool,
     /// True if events are printed.
     pub tells: bool,
-    events: Queue<Event>,
+    events: Queue<Event, Moment>,
     pub joining: BTreeMap<u64, (JoinRequest, Clock)>,
     joining_through: BTreeMap<u64, NodeId>,
     /// Copies that processes have left for the next one of their node, on disk or in memory.
@@ -60,17 +61,17 @@ pub(super) struct World {
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
     /// The present moment, and the number of wake-ups at it.
-    woken: (Duration, u32),
+    woken: (Moment, u32),
     /// A node that has just begun to hand over a bucket.
     pub hands_over: Option<NodeId>,
     /// Time since which all nodes are suspended, if they are.
-    pub lid_since: Option<Duration>,
+    pub lid_since: Option<Moment>,
     /// Nodes whose memory is full.
     pub full: BTreeSet<NodeId>,
     /// True if the settings promise that histories are linearizable.
     pub is_linear: bool,
     /// Times at which a node's wall clock was set.
-    pub clocks_set_at: Vec<Duration>,
+    pub clocks_set_at: Vec<Moment>,
     /// True if nodes evict keys now and then.
     pub evicts: bool,
     /// True if nodes report their condition.
@@ -91,7 +92,7 @@ pub(super) enum Event {
         to: Peer,
         from: Peer,
         message: Message,
-        sent_at: Duration,
+        sent_at: Moment,
     },
     /// A slow disk has done the write that a process waits for.
     DiskDone {
@@ -162,7 +163,7 @@ pub(super) fn ms(millis: u64) -> Duration {
 macro_rules! tell {
     ($world:expr, $($text:tt)*) => {
         if $world.tells {
-            println!("{:>10.4} {}", $world.now.as_secs_f64(), format_args!($($text)*));
+            println!("{:>10.4} {}", $world.now.clock_reading().as_secs_f64(), format_args!($($text)*));
         }
     };
 }
@@ -188,7 +189,7 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
 impl World {
     pub(super) fn new(seed: u64, quality: Quality, clients: usize) -> World {
         World {
-            now: Duration::from_secs(100),
+            now: Moment::START + Duration::from_secs(100),
             nodes: BTreeMap::new(),
             network: Network::new(quality),
             streams: Streams::default(),
@@ -209,7 +210,7 @@ impl World {
             last_ask: 1_000_000,
             broken: None,
             gone: Vec::new(),
-            woken: (Duration::ZERO, 0),
+            woken: (Moment::START, 0),
             hands_over: None,
             lid_since: None,
             full: BTreeSet::new(),
@@ -252,9 +253,6 @@ impl World {
             version: PROTOCOL_VERSION,
             member: self.member(id),
             cluster: None,
-            backups: None,
-            ack: None,
-            buckets: None,
             skew: Duration::ZERO,
             is_loading: false,
         };
@@ -376,17 +374,17 @@ impl World {
         self.push_at(self.now + after, event);
     }
 
-    pub(super) fn push_at(&mut self, at: Duration, event: Event) {
+    pub(super) fn push_at(&mut self, at: Moment, event: Event) {
         self.events.push(at, event);
     }
 
-    pub(super) fn run_until(&mut self, end: Duration) {
+    pub(super) fn run_until(&mut self, end: Moment) {
         while self.broken.is_none() && self.step(end) {}
         self.now = self.now.max(end);
     }
 
     /// Like `run_until`, but stops where a node begins to hand over a bucket.
-    pub(super) fn run_to_handover(&mut self, end: Duration) -> Option<NodeId> {
+    pub(super) fn run_to_handover(&mut self, end: Moment) -> Option<NodeId> {
         self.hands_over = None;
         while self.broken.is_none() && self.step(end) {
             if self.hands_over.is_some() {
@@ -398,10 +396,10 @@ impl World {
     }
 
     /// Runs the next event, if it is due by `end`. Returns false otherwise.
-    pub(super) fn step(&mut self, end: Duration) -> bool {
+    pub(super) fn step(&mut self, end: Moment) -> bool {
         let running = || self.nodes.values().filter(|node| !node.is_stopped);
         let wake = |node: &Node| (node.clock.when(node.control.wake_at()), node.me.id);
-        let wakes = |node: &&Node| !node.is_writing() && node.control.wake_at() < Duration::MAX;
+        let wakes = |node: &&Node| !node.is_writing() && node.control.wake_at() < Moment::NEVER;
         let wake = running().filter(wakes).map(wake).min();
         let mover = running().map(|node| (node.mover_due, node.me.id)).min();
         let event = self.events.next_at();
@@ -532,7 +530,7 @@ impl World {
     }
 
     /// Delivers a message; while nothing passes, retries later, as long as the connection would last.
-    fn deliver(&mut self, to: Peer, from: Peer, message: Message, sent_at: Duration) {
+    fn deliver(&mut self, to: Peer, from: Peer, message: Message, sent_at: Moment) {
         if !self.network.queues || !self.network.is_cut(from.id, to.id) {
             self.on_message(to, from, message);
         } else if self.now < sent_at + QUEUED_FOR {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use sim_engine::{Links, Queue};
 use timers::{
-    Action, CallId, Epoch, Input, Member, Message, Moment, Now, Parted, Peer, RequestId,
+    Action, CallId, Epoch, Input, Member, Message, MonotonicMillis, Now, Parted, Peer, RequestId,
     TimerAnswer, TimerRefusal, TimerSettings, Timers, Wish,
 };
 
@@ -187,7 +187,7 @@ impl World {
     fn input(&mut self, to: Peer, input: Input) {
         let now = self.now;
         let node = self.nodes.get_mut(&to.id).expect("the caller saw it");
-        let time = Now { moment: Moment(now + node.origin), wall: now + node.calendar };
+        let time = Now { moment: MonotonicMillis(now + node.origin), wall: now + node.calendar };
         let mut actions = Vec::new();
         node.core.handle(time, input, &mut actions);
         let wake = node.core.next_wake().map(|moment| moment.0.saturating_sub(node.origin));
@@ -296,7 +296,7 @@ impl World {
         self.next_boot += 1;
         let origin = self.rng.below(1 << 40);
         let calendar = 1_800_000_000_000 + self.rng.below(self.weather.skew_ms + 1);
-        let time = Now { moment: Moment(self.now + origin), wall: self.now + calendar };
+        let time = Now { moment: MonotonicMillis(self.now + origin), wall: self.now + calendar };
         let seed = self.rng.draw();
         let node = Node {
             id,
@@ -345,11 +345,11 @@ impl World {
             if is_reached && is_member {
                 node.granted_at = now;
                 if node.applied == self.epoch {
-                    granted.push((node.id, Moment(now + LEASE + node.origin)));
+                    granted.push((node.id, MonotonicMillis(now + LEASE + node.origin)));
                 }
             }
             if self.alone.contains_key(name) {
-                granted.push((node.id, Moment(now + LEASE + node.origin)));
+                granted.push((node.id, MonotonicMillis(now + LEASE + node.origin)));
             }
         }
         for (node, until) in granted {
@@ -400,7 +400,8 @@ impl World {
         self.start_node(id);
         let next = self.nodes.get_mut(&node).expect("started above");
         next.calendar = calendar;
-        let time = Now { moment: Moment(self.now + next.origin), wall: self.now + calendar };
+        let time =
+            Now { moment: MonotonicMillis(self.now + next.origin), wall: self.now + calendar };
         next.core.handle(time, Input::Tick, &mut Vec::new());
         next.core.load_carried(&carried).expect("written a moment ago");
         self.commit();
@@ -409,7 +410,7 @@ impl World {
     /// Makes a node that is cut off take over: it goes on with a map that has no other member.
     pub fn take_over(&mut self, node: u64) {
         let entry = self.nodes.get_mut(&node).expect("only who is here can take over");
-        let at = Moment(self.now + entry.origin);
+        let at = MonotonicMillis(self.now + entry.origin);
         let parted = Parted { epoch: entry.applied, at };
         // Its map may well change more often than that of the others.
         entry.applied = Epoch(entry.applied.0 + 100);

@@ -22,7 +22,7 @@ impl Primary {
     fn new() -> Primary {
         let mut core = Timers::new(ME, 1, NOW, TimerSettings::default());
         let mut out = Vec::new();
-        core.handle(NOW, Input::Lease { until: Moment(u64::MAX) }, &mut out);
+        core.handle(NOW, Input::Lease { until: MonotonicMillis(u64::MAX) }, &mut out);
         let id = TimerId { number: 0, factor: ReplicationFactor::DEFAULT };
         let mut primary = Primary { core, id, out };
         primary.enter(Epoch(1));
@@ -79,7 +79,7 @@ impl Primary {
     }
 }
 
-const NOW: Now = Now { moment: Moment(1000), wall: 1000 };
+const NOW: Now = Now { moment: MonotonicMillis(1000), wall: 1000 };
 
 fn spec() -> Spec {
     let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();

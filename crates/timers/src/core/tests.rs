@@ -43,7 +43,7 @@ impl Cluster {
     }
 
     fn with(count: usize, settings: TimerSettings) -> Cluster {
-        let now = Now { moment: Moment(0), wall: 0 };
+        let now = Now { moment: MonotonicMillis(0), wall: 0 };
         let nodes = (0..count).map(|node| Timers::new(node_id(node), node as u64, now, settings));
         let nodes = nodes.collect();
         let result = Some(Ok(()));
@@ -57,14 +57,14 @@ impl Cluster {
         let member = |node| Member { id: node_id(node), name: format!("node-{node}"), weight: 1 };
         let members: Vec<Member> = (0..self.nodes.len()).map(member).collect();
         for node in 0..self.nodes.len() {
-            let until = Moment(u64::MAX);
+            let until = MonotonicMillis(u64::MAX);
             self.input(node, Input::Lease { until });
             self.input(node, Input::Members { epoch: Epoch(epoch), members: members.clone() });
         }
     }
 
     fn input(&mut self, node: usize, input: Input) {
-        let now = Now { moment: Moment(self.now), wall: self.now };
+        let now = Now { moment: MonotonicMillis(self.now), wall: self.now };
         let mut open = VecDeque::from([(node, input)]);
         while let Some((node, input)) = open.pop_front() {
             let mut actions = Vec::new();
@@ -264,7 +264,7 @@ fn a_timer_that_has_ended_here_and_goes_on_elsewhere_is_asked_for_and_not_made_u
     let popped = Popped { id, progress, left: 3, due_in: TimeSpan(SECOND) };
     let heard = Input::Peer { from: node_id(0), message: Message::Popped(popped) };
     let mut actions = Vec::new();
-    let now = Now { moment: Moment(cluster.now), wall: cluster.now };
+    let now = Now { moment: MonotonicMillis(cluster.now), wall: cluster.now };
     cluster.nodes[1].handle(now, heard, &mut actions);
     let wanted = Message::Want(Want { id });
     assert_eq!(actions, [Action::Send { to: node_id(0), message: wanted }]);
@@ -299,7 +299,7 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let primary = Peer { boot: 2, ..node_id(1 - backup) };
     let mut handle = |moment: u64, input: Input| {
         let mut actions = Vec::new();
-        core.handle(Now { moment: Moment(moment), wall: moment }, input, &mut actions);
+        core.handle(Now { moment: MonotonicMillis(moment), wall: moment }, input, &mut actions);
         actions
     };
     // 1) The primary is back as a new process, with nothing.
@@ -357,7 +357,7 @@ fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
 
 #[test]
 fn a_node_without_a_map_refuses() {
-    let now = Now { moment: Moment(0), wall: 0 };
+    let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut node = Timers::new(node_id(0), 1, now, TimerSettings::default());
     let mut actions = Vec::new();
     let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
@@ -369,13 +369,13 @@ fn a_node_without_a_map_refuses() {
 #[test]
 fn a_silent_replica_leaves_the_outcome_unknown() {
     let mut cluster = Cluster::new(2);
-    let now = Now { moment: Moment(0), wall: 0 };
+    let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut actions = Vec::new();
     let wish = Wish::Create { spec: spec(60 * SECOND, 1), factor: ReplicationFactor::DEFAULT };
     let input = Input::Request { request: RequestId(1), wish };
     cluster.nodes[0].handle(now, input, &mut actions);
     assert!(actions.iter().all(|action| !matches!(action, Action::Answer { .. })));
-    let later = Now { moment: Moment(11 * SECOND), wall: 0 };
+    let later = Now { moment: MonotonicMillis(11 * SECOND), wall: 0 };
     actions.clear();
     cluster.nodes[0].handle(later, Input::Tick, &mut actions);
     let answer = TimerAnswer::Refused(TimerRefusal::Unknown);
@@ -442,7 +442,7 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
     next.nodes[0] = Timers::new(
         node_id(0),
         9,
-        Now { moment: Moment(0), wall: 65_000 },
+        Now { moment: MonotonicMillis(0), wall: 65_000 },
         TimerSettings::default(),
     );
     assert_eq!(next.nodes[0].load(&bytes), Ok(2));

@@ -27,16 +27,16 @@ struct Desk {
 
 impl Desk {
     fn new() -> Desk {
-        Desk { table: Table::new(Moment(0)), stats: Stats::default() }
+        Desk { table: Table::new(MonotonicMillis(0)), stats: Stats::default() }
     }
 
     fn put(&mut self, record: &Record, place: ReplicaRank) {
-        let mut clock = Clock { now: Moment(0), stats: &mut self.stats };
+        let mut clock = Clock { now: MonotonicMillis(0), stats: &mut self.stats };
         self.table.put(record, place, Era::default(), &mut clock);
     }
 
     fn change(&mut self, number: u64, change: impl FnOnce(&mut Entry)) {
-        let mut clock = Clock { now: Moment(0), stats: &mut self.stats };
+        let mut clock = Clock { now: MonotonicMillis(0), stats: &mut self.stats };
         self.table.change(id(number), &mut clock, change);
     }
 }
@@ -56,8 +56,8 @@ fn each_place_has_its_turn() {
 fn a_record_comes_out_as_it_went_in() {
     let mut desk = Desk::new();
     desk.put(&record(7, 500), ReplicaRank::Replica(0));
-    assert_eq!(desk.table.get(id(7)).unwrap().record(Moment(0)), record(7, 500));
-    assert_eq!(desk.table.get(id(7)).unwrap().record(Moment(200)), record(7, 300));
+    assert_eq!(desk.table.get(id(7)).unwrap().record(MonotonicMillis(0)), record(7, 500));
+    assert_eq!(desk.table.get(id(7)).unwrap().record(MonotonicMillis(200)), record(7, 300));
 }
 
 #[test]
@@ -79,13 +79,13 @@ fn what_has_popped_for_the_last_time_is_a_tombstone() {
     let mut desk = Desk::new();
     desk.put(&record(1, 500), ReplicaRank::Replica(0));
     assert_eq!((desk.table.pending(), desk.stats.primary), (1, 1));
-    desk.change(1, |entry| entry.advance(Moment(500)));
+    desk.change(1, |entry| entry.advance(MonotonicMillis(500)));
     assert_eq!(desk.table.get(id(1)).unwrap().left, 2);
     // Two more were due by then: one call covers both.
-    desk.change(1, |entry| entry.advance(Moment(9999)));
+    desk.change(1, |entry| entry.advance(MonotonicMillis(9999)));
     let entry = desk.table.get(id(1)).unwrap();
     assert!(!entry.is_pending() && entry.bytes() == 0);
-    assert_eq!(entry.due, Moment(60_000));
+    assert_eq!(entry.due, MonotonicMillis(60_000));
     assert_eq!((desk.table.pending(), desk.table.tombstones(), desk.stats.primary), (0, 1, 0));
 }
 

@@ -1,7 +1,7 @@
 //! Tests one of two nodes while the other is silent, with a lease that ends.
 
 use super::*;
-use crate::ids::{Epoch, Moment, Now, Peer, ReplicationFactor, TimerId};
+use crate::ids::{Epoch, MonotonicMillis, Now, Peer, ReplicationFactor, TimerId};
 use crate::input::{Input, TimerAnswer, TimerRefusal, TimerSettings, Wish};
 use crate::members::Member;
 use crate::message::{RequestId, Sight};
@@ -20,17 +20,17 @@ fn members(epoch: u64, nodes: &[Peer]) -> Input {
 }
 
 fn survivor() -> Timers {
-    let now = Now { moment: Moment(0), wall: 0 };
+    let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut core = Timers::new(ME, 1, now, TimerSettings::default());
     told(&mut core, 0, members(1, &[ME, OTHER]));
-    told(&mut core, TOLD - 250, Input::Lease { until: Moment(ENDS - 250) });
+    told(&mut core, TOLD - 250, Input::Lease { until: MonotonicMillis(ENDS - 250) });
     core
 }
 
 /// Handles an input, and returns whether the core reports a waiting client.
 fn told(core: &mut Timers, at: u64, input: Input) -> bool {
     let mut out = Vec::new();
-    core.handle(Now { moment: Moment(at), wall: at }, input, &mut out);
+    core.handle(Now { moment: MonotonicMillis(at), wall: at }, input, &mut out);
     out.contains(&Action::ClientTurned)
 }
 
@@ -39,7 +39,7 @@ fn asked(core: &mut Timers, at: u64, wish: Wish) -> bool {
 }
 
 fn renew(core: &mut Timers) {
-    assert!(!told(core, TOLD, Input::Lease { until: Moment(ENDS) }));
+    assert!(!told(core, TOLD, Input::Lease { until: MonotonicMillis(ENDS) }));
 }
 
 #[test]
@@ -69,14 +69,14 @@ fn with_a_lease_nobody_has_to_be_told_and_one_that_comes_back_ends_it() {
     assert!(!asked(&mut core, ENDS - 500, Wish::Delete(ID)));
     assert!(!told(&mut core, ENDS - 1, Input::Tick));
     assert!(told(&mut core, ENDS + 1_000, Input::Tick), "it came when we heard nothing any more");
-    assert!(!told(&mut core, ENDS + 2_000, Input::Lease { until: Moment(ENDS + 3_000) }));
+    assert!(!told(&mut core, ENDS + 2_000, Input::Lease { until: MonotonicMillis(ENDS + 3_000) }));
     assert!(!told(&mut core, ENDS + 2_900, Input::Tick));
 }
 
 #[test]
 fn a_node_that_was_alone_before_the_other_came_has_no_lease_for_ever() {
     let mut core = survivor();
-    assert!(!told(&mut core, TOLD - 1, Input::Lease { until: Moment(u64::MAX) }));
+    assert!(!told(&mut core, TOLD - 1, Input::Lease { until: MonotonicMillis(u64::MAX) }));
     renew(&mut core);
     assert!(asked(&mut core, ENDS + 1, Wish::Delete(ID)));
 }
@@ -104,7 +104,7 @@ fn a_timer_that_only_the_silent_node_could_have_is_not_said_to_be_missing() {
     let mut core = survivor();
     asked(&mut core, ENDS, Wish::See(Sight::Timer(ID)));
     let mut out = Vec::new();
-    let later = Now { moment: Moment(ENDS + 2_000), wall: 0 };
+    let later = Now { moment: MonotonicMillis(ENDS + 2_000), wall: 0 };
     core.handle(later, Input::Tick, &mut out);
     let answer = TimerAnswer::Refused(TimerRefusal::Unseen);
     assert!(out.contains(&Action::Answer { request: RequestId(ENDS), answer }));
@@ -115,7 +115,7 @@ fn who_looks_for_a_timer_does_not_wait_for_a_node_that_is_out_of_the_map() {
     let mut core = survivor();
     asked(&mut core, ENDS, Wish::See(Sight::Timer(ID)));
     let mut out = Vec::new();
-    core.handle(Now { moment: Moment(ENDS + 1), wall: 0 }, members(2, &[ME]), &mut out);
+    core.handle(Now { moment: MonotonicMillis(ENDS + 1), wall: 0 }, members(2, &[ME]), &mut out);
     let answer = TimerAnswer::Timer(None);
     assert_eq!(out, [Action::Answer { request: RequestId(ENDS), answer }]);
 }

@@ -78,7 +78,8 @@ fn name_of(entry: &LogEntry) -> Option<String> {
         | Change::Recreate { .. }
         | Change::Set(_)
         | Change::Yield(_)
-        | Change::Settled { .. } => None,
+        | Change::Settled { .. }
+        | Change::Write { .. } => None,
     })
 }
 

@@ -17,7 +17,7 @@ const EPOCH_MILLIS: i64 = 1_700_000_000_000;
 fn tick(t: &mut World, seconds: u64, off: &BTreeMap<u64, i64>) {
     for _ in 0..seconds {
         for id in t.members() {
-            let true_time = i64::try_from(t.now.as_millis()).unwrap();
+            let true_time = i64::try_from(t.now.clock_reading().as_millis()).unwrap();
             let wall = EPOCH_MILLIS + true_time + off.get(&id).unwrap_or(&0);
             t.give(NodeId(id), Input::Clock(UnixMillis(wall.cast_unsigned())));
         }

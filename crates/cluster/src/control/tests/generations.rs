@@ -4,6 +4,7 @@ use placement::{Hashmask, Mask};
 
 use super::rules::of_two_with_a_third_in_the_log;
 use super::world::{World, member, ms};
+use crate::Moment;
 use crate::control::recreate::{AWAITED_FOR, Lost};
 use crate::control::{Answer, Freshness, Input, Offer, OperatorRequest};
 use crate::map::{Change, ClusterSettings, Generation, LogIndex, Map, NodeId, Setting, Source};
@@ -259,7 +260,8 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
             | Change::Split(_)
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. } => None,
+            | Change::Settled { .. }
+            | Change::Write { .. } => None,
         };
         let mut sources = changes.flat_map(|it| it.entry.changes.iter().filter_map(recreated));
         assert!(sources.all(|source| source == (last, from)));
@@ -302,9 +304,9 @@ fn nobody_is_awaited_for_longer_than_a_day() {
         map.apply(LogIndex(4), &Change::Recreate { bucket, node, from, expected });
     }
     assert_eq!(map.begun_anew().count(), 16);
-    let (mut lost, at) = (Lost::default(), ms(5_000));
+    let (mut lost, at) = (Lost::default(), Moment::START + ms(5_000));
     assert_eq!(lost.given_up(&map, at), None);
-    assert_eq!(lost.given_up(&map, at + AWAITED_FOR - ms(100_000)), None);
+    assert_eq!(lost.given_up(&map, at + (AWAITED_FOR - ms(100_000))), None);
     let change = lost.given_up(&map, at + AWAITED_FOR).unwrap();
     map.apply(LogIndex(5), &change);
     assert_eq!(map.begun_anew().count(), 0);

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use placement::Mask;
-
 use super::world::{CLUSTER, World, member, ms, request};
 use crate::control::{Answer, Input, JoinRequest, Message, OperatorRequest, PROTOCOL_VERSION};
-use crate::map::{Ack, Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
+use crate::map::{Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
 fn refusal(request: JoinRequest) -> String {
     let mut t = World::of(2);
@@ -32,18 +30,6 @@ fn a_node_that_does_not_fit_is_told_why_in_one_line() {
         "its data directory belongs to another cluster"
     );
     assert_eq!(
-        refusal(JoinRequest { backups: Some(2), ..fits() }),
-        "--backups 2: the cluster has backups = 1"
-    );
-    assert_eq!(
-        refusal(JoinRequest { ack: Some(Ack::Primary), ..fits() }),
-        "--ack primary: the cluster has ack = backup"
-    );
-    assert_eq!(
-        refusal(JoinRequest { buckets: Some(Mask::M00FF), ..fits() }),
-        "--buckets 256: the cluster has 16 buckets"
-    );
-    assert_eq!(
         refusal(JoinRequest { skew: Duration::from_secs(90), ..fits() }),
         "its clock differs from the cluster's by 90 s; at most 60 s are allowed"
     );
@@ -61,15 +47,6 @@ fn the_name_of_a_living_node_is_refused() {
         refusal(request(Member { name, ..member(3) })),
         "the name n2 is in use by a live node at here:6379; choose another --name"
     );
-}
-
-#[test]
-fn a_node_with_the_settings_of_the_cluster_is_welcome() {
-    let mut t = World::of(1);
-    let (backups, ack, buckets) = (Some(1), Some(Ack::Backup), Some(Mask::M000F));
-    t.join_as(JoinRequest { backups, ack, buckets, ..request(member(2)) });
-    t.settle();
-    assert_eq!(t.members(), [1, 2]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use placement::{Hashmask, Mask, Slot};
 use sim_engine::{ClockRate, Network, Quality, Queue, Rng};
 
 use super::super::*;
+use crate::Moment;
 use crate::consensus::Saved;
 use crate::data::Order;
 use crate::map::{
@@ -46,9 +47,6 @@ pub(super) fn request(member: Member) -> JoinRequest {
         version: PROTOCOL_VERSION,
         member,
         cluster: None,
-        backups: None,
-        ack: None,
-        buckets: None,
         skew: Duration::ZERO,
         is_loading: false,
     }
@@ -59,22 +57,22 @@ pub(super) const CALM: Quality =
     Quality { delay_us: (1_000, 1_000), lost: 0, doubled: 0, broken: 0 };
 
 pub(super) struct World {
-    pub(super) now: Duration,
+    pub(super) now: Moment,
     pub(super) nodes: BTreeMap<NodeId, Node>,
-    pub(super) network: Network<NodeId>,
+    pub(super) network: Network<NodeId, Moment>,
     pub(super) mask: Mask,
     /// The rule that is broken on all nodes.
     broken: Option<BrokenRule>,
     /// Clock rates of the nodes that will join.
     pub(super) rates: BTreeMap<NodeId, u64>,
-    events: Queue<Event>,
+    events: Queue<Event, Moment>,
     rng: Rng,
     /// Requests of processes that want to join and are not members yet.
     joining: BTreeMap<u64, JoinRequest>,
     pub(super) refused: BTreeMap<NodeId, String>,
     pub(super) answers: BTreeMap<u64, Answer>,
     /// Reported clock skews: the time, and the node that reported it.
-    pub(super) skews: Vec<(Duration, NodeId, Skew)>,
+    pub(super) skews: Vec<(Moment, NodeId, Skew)>,
     gone: BTreeMap<NodeId, Gone>,
     /// True if processes that were declared dead come back under a new boot, with their log, as real
     /// ones do.
@@ -96,7 +94,7 @@ pub(super) struct Node {
     waits_to_do: Option<Vec<Action>>,
     pub(super) is_stopped: bool,
     inbox: Vec<Input>,
-    pub(super) lease_until: Duration,
+    pub(super) lease_until: Moment,
     pub(super) map: Option<Arc<Map>>,
     paused: BTreeMap<Hashmask, Epoch>,
     /// True if fills begin but never end.
@@ -118,16 +116,26 @@ enum Event {
     DiskDone { of: Peer },
 }
 
+/// Returns the time on a clock of this rate.
+fn clock_at(now: Moment, rate: ClockRate) -> Moment {
+    Moment::from_clock(rate.at(now.clock_reading()))
+}
+
 impl Node {
-    fn clock(&self, now: Duration) -> Duration {
-        self.rate.at(now)
+    fn clock(&self, now: Moment) -> Moment {
+        clock_at(now, self.rate)
     }
 
-    pub(super) fn has_lease(&self, now: Duration) -> bool {
+    /// Returns the true time at which its clock shows this time, or a little later.
+    fn true_time(&self, clock: Moment) -> Moment {
+        Moment::from_clock(self.rate.when(clock.clock_reading()))
+    }
+
+    pub(super) fn has_lease(&self, now: Moment) -> bool {
         self.clock(now) < self.lease_until
     }
 
-    fn serves(&self, slot: Slot, now: Duration) -> bool {
+    fn serves(&self, slot: Slot, now: Moment) -> bool {
         let Some(map) = self.map.as_ref().filter(|_| self.has_lease(now)) else { return false };
         let bucket = map.bucket_of(slot);
         bucket.primary() == Some(self.me.id)
@@ -138,7 +146,7 @@ impl Node {
 impl World {
     pub(super) fn new(seed: u64, quality: Quality) -> World {
         World {
-            now: Duration::from_secs(100),
+            now: Moment::START + Duration::from_secs(100),
             nodes: BTreeMap::new(),
             network: Network::new(quality),
             mask: Mask::M000F,
@@ -385,8 +393,8 @@ impl World {
     }
 
     /// Runs the next event, if it is due before `end`.
-    fn step(&mut self, end: Duration) -> bool {
-        let wake = |node: &Node| (node.rate.when(node.control.wake_at()), node.me.id);
+    fn step(&mut self, end: Moment) -> bool {
+        let wake = |node: &Node| (node.true_time(node.control.wake_at()), node.me.id);
         let is_awake = |node: &&Node| !node.is_stopped && node.waits_to_do.is_none();
         let wake = self.nodes.values().filter(is_awake).map(wake).min();
         let event = self.events.next_at();
@@ -496,7 +504,7 @@ impl World {
     fn start(&mut self, me: Member, begin: Begin, welcome: Option<Welcome>, rate: u64) {
         let peer = me.peer();
         let rate = ClockRate(rate);
-        let clock = rate.at(self.now);
+        let clock = clock_at(self.now, rate);
         let disk = match &begin {
             Begin::Resume(saved) => saved.clone(),
             Begin::Found(_) | Begin::Join => Saved::default(),
@@ -511,7 +519,7 @@ impl World {
             waits_to_do: None,
             is_stopped: false,
             inbox: Vec::new(),
-            lease_until: Duration::ZERO,
+            lease_until: Moment::START,
             map: None,
             paused: BTreeMap::new(),
             holds_fills: false,

@@ -1,8 +1,8 @@
 //! Tests of DUMP and RESTORE: round trips, errors, events.
 
 use resp::Value;
+use settings::NotifyClasses;
 
-use crate::settings::NotifyClasses;
 use crate::testing::{TestNode, check_on};
 
 fn dumped(node: &mut TestNode, key: &str) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Tests of expiry: setting, reading, removing, and keys that expire.
 
-use crate::settings::NotifyClasses;
+use settings::NotifyClasses;
+
 use crate::testing::{TestNode, check, check_on};
 
 #[test]

@@ -53,6 +53,10 @@ impl Home for Cluster {
         false
     }
 
+    fn clients_max(&self) -> usize {
+        usize::MAX
+    }
+
     fn query_bytes_max(&self) -> u64 {
         u64::MAX
     }

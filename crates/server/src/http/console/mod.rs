@@ -22,8 +22,8 @@ use cluster::control::OperatorRequest;
 use cluster::map::Map;
 use cluster::status::Status;
 use commands::SlowCommand;
-use commands::settings::Secret;
 use parking_lot::Mutex;
+use settings::Secret;
 use tokio::sync::{Semaphore, watch};
 
 use super::HttpSource;

@@ -1,8 +1,11 @@
 //! Tests of links over real sockets, to peers that follow the protocol and to some that do not.
 
+use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 
+use cluster::Moment;
 use cluster::balance;
+use cluster::control::JoinAnswer;
 use cluster::map::{Boot, LogIndex};
 use mio::{Events, Poll};
 
@@ -31,7 +34,7 @@ struct Here {
 
 impl Here {
     fn new() -> Here {
-        Here { links: ControlLinks::new(1), poll: Poll::new().expect("a poll can be had") }
+        Here { links: ControlLinks::default(), poll: Poll::new().expect("a poll can be had") }
     }
 
     /// Adds a link to this peer, and returns its other end if the link was taken.
@@ -42,7 +45,7 @@ impl Here {
 
     fn adopt(&mut self, socket: TcpStream, to: Peer, made_by: MadeBy) -> bool {
         let whose = (NodeId(1), to, made_by);
-        let added = self.links.add(Duration::ZERO, whose, (socket, self.poll.registry()));
+        let added = self.links.add(Moment::START, whose, (socket, self.poll.registry()));
         added.expect("a socket can be registered")
     }
 
@@ -51,7 +54,7 @@ impl Here {
         let mut events = Events::with_capacity(8);
         let mut messages = Vec::new();
         while messages.is_empty() {
-            self.links.read(Duration::ZERO, NodeId(node), |_, message| messages.push(message))?;
+            self.links.read(Moment::START, NodeId(node), |_, message| messages.push(message))?;
             if messages.is_empty() {
                 let soon = Some(Duration::from_millis(1));
                 self.poll.poll(&mut events, soon).expect("a poll can be waited for");
@@ -70,7 +73,7 @@ fn messages_arrive_and_empty_frames_are_nothing_but_a_sign_of_life() {
     there.write_all(&bytes).expect("sent");
     assert_eq!(here.read(2), Ok(vec![message()]));
     here.links.send(NodeId(2), &message()).expect("short");
-    assert!(here.links.flush(Duration::ZERO).is_empty());
+    assert!(here.links.flush(Moment::START).is_empty());
     let got: Message = frame::receive(&mut there, CONTROL_BYTES_MAX).expect("it comes");
     assert_eq!(got, message());
 }
@@ -91,26 +94,27 @@ fn of_two_links_the_one_made_by_the_lower_stays_and_a_newer_one_replaces_its_lik
 fn a_silent_link_is_found_and_one_that_is_kept_alive_is_not() {
     let mut here = Here::new();
     let mut there = here.link(peer(2), MadeBy::Me).expect("taken");
-    assert_eq!(here.links.next_due(), Some(SAY_EVERY));
-    assert!(here.links.keep_alive(SAY_EVERY).is_empty());
-    assert!(here.links.flush(SAY_EVERY).is_empty());
+    let due = Moment::START + SAY_EVERY;
+    assert_eq!(here.links.next_due(), Some(due));
+    assert!(here.links.keep_alive(due).is_empty());
+    assert!(here.links.flush(due).is_empty());
     let mut sign = [1; 4];
     there.read_exact(&mut sign).expect("it says that it is there");
     assert_eq!(sign, [0; 4]);
-    assert!(here.links.keep_alive(SILENT_MAX - Duration::from_millis(1)).is_empty());
-    assert_eq!(here.links.keep_alive(SILENT_MAX), [(peer(2), LinkFailure::Silent)]);
+    let just_before = Moment::START + (SILENT_MAX - Duration::from_millis(1));
+    assert!(here.links.keep_alive(just_before).is_empty());
+    assert_eq!(here.links.keep_alive(Moment::START + SILENT_MAX), [(peer(2), LinkFailure::Silent)]);
 }
 
 #[test]
 fn what_nobody_reads_is_dropped_and_not_kept_for_ever() {
     let mut here = Here::new();
     let _there = here.link(peer(2), MadeBy::Me).expect("taken");
-    let sizes =
-        vec![(placement::Hashmask::all(placement::Mask::M000F).next().expect("one"), 1); 1 << 18];
-    let large = Message::Sizes(sizes);
+    let answer = JoinAnswer::Wait("x".repeat(1 << 20));
+    let large = Message::JoinAnswer { number: 1, answer };
     for _ in 0..200 {
         here.links.send(NodeId(2), &large).expect("below the limit");
-        here.links.flush(Duration::ZERO);
+        here.links.flush(Moment::START);
     }
     let unsent = here.links.links[&NodeId(2)].unsent.len();
     assert!(unsent <= UNSENT_BYTES_MAX + CONTROL_BYTES_MAX, "{unsent} bytes are kept");

@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cluster::balance::Attempt;
+use cluster::Moment;
+use cluster::balance::{Attempt, BucketSize, SizeReport};
 use cluster::consensus::{
     Ballot, Begin, Configuration, Entry, LogEntry, LogPlace, MessageBody, Payload, RaftMessage,
     SnapshotData, Term,
@@ -18,9 +19,9 @@ use cluster::map::{
     Peer, Zone,
 };
 use cluster::merge::{MergeRequest, Reply, Taker};
-use commands::settings::Secret;
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
+use settings::Secret;
 
 use super::super::joining::ask_node;
 use super::super::*;
@@ -48,7 +49,7 @@ struct FakeData {
 #[derive(Default)]
 struct State {
     map: Option<Arc<Map>>,
-    lease: Duration,
+    lease: Moment,
     gone: Option<Gone>,
     outgoing: Vec<(Peer, TcpStream)>,
     incoming: Vec<(Peer, TcpStream)>,
@@ -83,7 +84,8 @@ impl DataPlane for FakeData {
         let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
-    fn lease_until(&self, until: Duration) {
+    fn follow_settings(&self, _: &Map) {}
+    fn lease_until(&self, until: Moment) {
         self.state.lock().lease = until;
     }
     fn timers_link(&self, _: Peer, _: TcpStream) {}
@@ -112,7 +114,7 @@ impl DataPlane for FakeData {
 
     fn beat(&self, _: NodeId, _: u64) {}
     fn fence(&self) {
-        self.state.lock().lease = Duration::ZERO;
+        self.state.lock().lease = Moment::START;
     }
     fn gone(&self, gone: &Gone) {
         self.state.lock().gone = Some(gone.clone());
@@ -132,12 +134,14 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
     ];
     let entry = LogEntry { planned_at: None, changes };
     let attempt = Attempt { giver: node, number: 3 };
+    let size = BucketSize { bucket: hashmask, bytes: 1 << 30, largest_slot_bytes: 1 << 20 };
+    let sizes = SizeReport::new(1 << 20, [size].into_iter());
     let mut messages = vec![
         Message::LeaseAsk { number: 1, applied: LogIndex(2), is_cut_off: false },
         Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
-        Message::Sizes(vec![(hashmask, 1 << 30)]),
+        Message::Sizes(sizes),
         Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
     ];
     let generation = map.generation();
@@ -189,7 +193,7 @@ struct Process {
 impl Process {
     fn new(name: &str) -> Process {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let listener = crate::accept::listen(any, 16).expect("a free port");
+        let listener = net::listen(any, 16).expect("a free port");
         let peer = listener.local_addr().expect("bound").port();
         let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
         let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
@@ -234,23 +238,15 @@ impl FakeNode {
     }
 
     pub(super) fn join(name: &str, at: &FakeNode) -> Result<FakeNode, String> {
-        FakeNode::join_with(name, at, SECRET, None)
+        FakeNode::join_with(name, at, SECRET)
     }
 
-    pub(super) fn join_with(
-        name: &str,
-        at: &FakeNode,
-        secret: &str,
-        backups: Option<u8>,
-    ) -> Result<FakeNode, String> {
+    pub(super) fn join_with(name: &str, at: &FakeNode, secret: &str) -> Result<FakeNode, String> {
         let process = Process::new(name);
         let request = JoinRequest {
             version: PROTOCOL_VERSION,
             member: process.me.clone(),
             cluster: None,
-            backups,
-            ack: None,
-            buckets: None,
             skew: Duration::ZERO,
             is_loading: false,
         };
@@ -296,7 +292,7 @@ impl FakeNode {
         run();
     }
 
-    pub(super) fn lease(&self) -> Duration {
+    pub(super) fn lease(&self) -> Moment {
         self.data.state.lock().lease
     }
 

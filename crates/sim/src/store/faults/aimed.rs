@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use cluster::Moment;
 use cluster::control::Control;
 use cluster::map::NodeId;
 
@@ -20,7 +21,7 @@ impl Faults {
         let strikes = self.sky == Sky::Stormy && self.rng.below(4) == 0;
         if strikes && self.spares(world, &[node]) {
             tell!(world, "-- {node} hears everything late");
-            self.bad.insert(node, Duration::MAX);
+            self.bad.insert(node, Moment::NEVER);
             let extra = ms(20 + self.rng.below(500));
             self.others(world, node).into_iter().for_each(|other| {
                 world.network.slow.insert((other, node), extra);
@@ -35,7 +36,7 @@ impl Faults {
             late.into_iter().filter(|node| self.bad.contains_key(node)).collect();
         let Some(node) = self.rng.choose(&late).copied() else { return };
         tell!(world, "-- nobody hears {node}, which hears everything late");
-        self.bad.insert(node, Duration::MAX);
+        self.bad.insert(node, Moment::NEVER);
         for other in self.others(world, node) {
             world.network.cut.insert((node, other));
         }
@@ -51,7 +52,7 @@ impl Faults {
             return;
         }
         tell!(world, "-- {victim} is cut off, and heard again when {leader} has given it up");
-        self.bad.insert(victim, Duration::MAX);
+        self.bad.insert(victim, Moment::NEVER);
         let both = |one: NodeId, other: NodeId| [(one, other), (other, one)];
         let ways = self.others(world, victim).into_iter().flat_map(|other| both(victim, other));
         world.network.cut = ways.collect();

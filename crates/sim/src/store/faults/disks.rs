@@ -1,8 +1,7 @@
 //! Disks that are slow, full or fail to sync, commands that hold slots for long, and processes that end between two
 //! effects of one step.
 
-use std::time::Duration;
-
+use cluster::Moment;
 use cluster::map::NodeId;
 
 use super::{AFTERMATH, Faults};
@@ -19,7 +18,7 @@ impl Faults {
         let takes = ms([5, 40, 300, 1_200][self.rng.below(4) as usize]);
         if let Some(node) = world.nodes.get_mut(&some) {
             node.disk_takes = takes;
-            self.bad.insert(some, Duration::MAX);
+            self.bad.insert(some, Moment::NEVER);
             tell!(world, "-- the disk of {some} takes {takes:?}");
         }
     }
@@ -45,7 +44,7 @@ impl Faults {
             _ => Death::After(self.rng.below(12)),
         };
         tell!(world, "-- {some} is to end within a step: {death:?}");
-        self.bad.insert(some, Duration::MAX);
+        self.bad.insert(some, Moment::NEVER);
         world.dies = Some((some, death));
     }
 

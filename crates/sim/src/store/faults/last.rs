@@ -1,8 +1,7 @@
 //! The last fault of a history, after everything is repaired: each is aimed at one rule, with a client whose
 //! requests show whether the rule is missing.
 
-use std::time::Duration;
-
+use cluster::Moment;
 use cluster::map::{Bucket, NodeId};
 use placement::Slot;
 
@@ -150,7 +149,7 @@ impl Faults {
     }
 
     fn put_to_sleep(&mut self, world: &mut World, node: NodeId) {
-        self.bad.insert(node, Duration::MAX);
+        self.bad.insert(node, Moment::NEVER);
         if let Some(node) = world.nodes.get_mut(&node) {
             node.is_stopped = true;
         }

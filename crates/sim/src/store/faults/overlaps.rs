@@ -2,8 +2,8 @@
 //! only paused comes back with all its data, with or without a data directory.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
+use cluster::Moment;
 use cluster::map::{Map, NodeId};
 use placement::Slot;
 
@@ -62,15 +62,15 @@ impl Faults {
         let Some(found) = world.nodes.get_mut(&node) else { return };
         found.is_stopped = true;
         let until = world.now + ms(least + self.rng.below(most - least));
-        tell!(world, "-- {node} is stopped until {:.3}", until.as_secs_f64());
-        self.bad.insert(node, Duration::MAX);
+        tell!(world, "-- {node} is stopped until {:.3}", until.clock_reading().as_secs_f64());
+        self.bad.insert(node, Moment::NEVER);
         self.asleep.push((until, node));
     }
 
     fn crash_if_others_can_decide(&mut self, world: &mut World, node: NodeId) {
         if world.nodes.contains_key(&node) && self.can_decide_without(world, node) {
             tell!(world, "-- {node} crashes");
-            self.bad.insert(node, Duration::MAX);
+            self.bad.insert(node, Moment::NEVER);
             world.kill(node);
         }
     }

@@ -1,0 +1,47 @@
+//! A question whose answer a client's command waits for: to the timers (TIMER.*), or to the cluster (CONFIG SET of a
+//! setting of all nodes). The connection keeps it; `host.rs` asks it and takes the answer. The answer wakes the
+//! connection's worker, which runs the command again.
+
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Wake;
+
+use cluster::control::Answer;
+use timers::TimerAnswer;
+use tokio::sync::oneshot::Receiver;
+
+use crate::mailbox::{Mail, Mailbox};
+
+pub(crate) enum Question {
+    Timers(PendingAnswer<TimerAnswer>),
+    Cluster(PendingAnswer<Answer>),
+}
+
+pub(crate) struct PendingAnswer<T>(pub Receiver<T>);
+
+impl<T> PendingAnswer<T> {
+    /// Returns the answer if it is there, and `None` if there will be none because the node stops. Otherwise `waker`
+    /// is called when it arrives.
+    pub(crate) fn answer(self, waker: &Waker) -> Result<Option<T>, PendingAnswer<T>> {
+        let PendingAnswer(mut receiver) = self;
+        match Pin::new(&mut receiver).poll(&mut Context::from_waker(waker)) {
+            Poll::Ready(answer) => Ok(answer.ok()),
+            Poll::Pending => Err(PendingAnswer(receiver)),
+        }
+    }
+}
+
+/// Resumes a connection when its answer has arrived.
+pub(crate) struct Resume {
+    pub mailbox: Arc<Mailbox>,
+    pub id: u64,
+    pub index: usize,
+}
+
+impl Wake for Resume {
+    fn wake(self: Arc<Self>) {
+        self.mailbox.send(Mail::Resume { id: self.id, index: self.index });
+    }
+}

@@ -1,0 +1,206 @@
+//! The settings of a node: one table, one typed struct, and their parsing and formatting.
+//!
+//! This is the only definition of the settings, for the command line, the environment, the configuration file,
+//! `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. To add a setting, add a field of [`Settings`],
+//! its default, and a row of [`TABLE`]; all of the above follow. This crate reads no environment and no files: the
+//! binary does, in `opencluster/src/config`.
+
+mod table; //         Start here: every setting, as data.
+mod kind; //          Parses and formats the values of each kind of setting.
+mod choices; //       Values with one word each: policies, levels, formats.
+mod addresses; //     Ports and addresses.
+mod notify; //        Classes of keyspace events.
+mod output_limits; // Limits on unread replies.
+mod secret; //        Passwords and keys.
+mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
+mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
+mod document; //      Generates docs/configuration.md.
+mod suggest; //       Suggests the intended name for an unknown one.
+
+use core::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
+pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+pub use document::document;
+pub use file::{FileEntry, FileError, parse_file, rewrite_file};
+pub use kind::{SettingKind, SettingUnit};
+pub use notify::NotifyClasses;
+pub use output_limits::{OutputLimit, OutputLimits};
+pub use refusal::{ChangeError, SettingRefusal};
+pub use secret::Secret;
+pub use suggest::nearest;
+pub use table::{Mutability, SettingSection, SettingSpec, TABLE, find};
+
+/// The settings of a node, typed. The names are those of [`TABLE`] with `_` for `-` and for the dot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The address on which clients connect. Loopback by default.
+    pub bind: IpAddr,
+    /// 0 lets the system choose a free port.
+    pub port: u16,
+    pub http_port: SidePort,
+    pub peer_port: SidePort,
+    pub any_port: ExtraPort,
+    /// The address announced to clients, if it differs from `bind` and `port`.
+    pub advertise: Option<Advertise>,
+    /// Empty until the binary has filled in the host's name.
+    pub name: String,
+    pub tcp_backlog: u32,
+    /// Zero: no keepalive probes.
+    pub tcp_keepalive: Duration,
+    /// Zero: idle clients are not disconnected.
+    pub timeout: Duration,
+    /// 0: one per core, at most eight.
+    pub io_threads: u16,
+    pub cross_slot: NodeCrossSlot,
+
+    /// Empty: this node starts a new cluster.
+    pub join: JoinAddresses,
+    pub data_dir: Option<PathBuf>,
+    pub weight: u32,
+    /// `None`: the common zone of all nodes without a configured zone.
+    pub zone: Option<String>,
+    /// The first node's values of these three apply to the whole cluster; `None` accepts the cluster's values.
+    pub buckets: Option<Buckets>,
+    pub backups: Option<u8>,
+    pub ack: Option<InitialAck>,
+
+    /// In bytes; 0 for no limit.
+    pub maxmemory: u64,
+    pub maxmemory_policy: EvictionPolicy,
+    pub maxmemory_samples: u32,
+    pub lfu_log_factor: u32,
+    /// Minutes after which a key's counter is decremented by one.
+    pub lfu_decay_time: u32,
+
+    pub maxclients: u32,
+    /// Maximum bytes of one client's unprocessed requests.
+    pub client_query_buffer_limit: u64,
+    pub client_output_buffer_limit: OutputLimits,
+    /// Maximum bytes of one argument.
+    pub proto_max_bulk_len: u64,
+
+    /// Empty: clients need no password.
+    pub requirepass: Secret,
+    pub requirepass_file: Option<PathBuf>,
+    pub secret_file: Option<PathBuf>,
+    /// The content of `secret_file`. Not in the table, so that nothing ever shows it.
+    pub secret: Secret,
+    pub admin_token_file: Option<PathBuf>,
+    /// The content of `admin_token_file`; empty if operating the cluster over HTTP is disabled. Not in the table.
+    pub admin_token: Secret,
+    pub insecure: bool,
+    pub timers_allow_callbacks: AllowedCallbacks,
+
+    pub log_level: LogLevel,
+    pub log_format: LogFormat,
+    pub notify_keyspace_events: NotifyClasses,
+    /// `None`: the slow log is off. Zero: it records every command.
+    pub slowlog_log_slower_than: Option<Duration>,
+    pub slowlog_max_len: u64,
+    /// Zero: the latency monitor is off.
+    pub latency_monitor_threshold: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 6379,
+            http_port: SidePort::Offset,
+            peer_port: SidePort::Offset,
+            any_port: ExtraPort::Off,
+            advertise: None,
+            name: String::new(),
+            tcp_backlog: 511,
+            tcp_keepalive: Duration::from_secs(300),
+            timeout: Duration::ZERO,
+            io_threads: 0,
+            cross_slot: NodeCrossSlot::Allowed,
+            join: JoinAddresses::default(),
+            data_dir: None,
+            weight: 1,
+            zone: None,
+            buckets: None,
+            backups: None,
+            ack: None,
+            maxmemory: 0,
+            maxmemory_policy: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            lfu_log_factor: 10,
+            lfu_decay_time: 1,
+            maxclients: 10_000,
+            client_query_buffer_limit: 1 << 30,
+            client_output_buffer_limit: OutputLimits::default(),
+            proto_max_bulk_len: 512 << 20,
+            requirepass: Secret::default(),
+            requirepass_file: None,
+            secret_file: None,
+            secret: Secret::default(),
+            admin_token_file: None,
+            admin_token: Secret::default(),
+            insecure: false,
+            timers_allow_callbacks: AllowedCallbacks::default(),
+            log_level: LogLevel::Info,
+            log_format: LogFormat::Text,
+            notify_keyspace_events: NotifyClasses::NONE,
+            slowlog_log_slower_than: Some(Duration::from_millis(10)),
+            slowlog_max_len: 128,
+            latency_monitor_threshold: Duration::ZERO,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns the port for HTTP: `None` if it is off or the derived port would be out of range. If the system
+    /// chooses the client port, it also chooses this one.
+    pub fn effective_http_port(&self) -> Option<u16> {
+        self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
+    }
+
+    /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].
+    pub fn effective_peer_port(&self) -> Option<u16> {
+        self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
+    }
+
+    /// Returns the value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.
+    pub fn get(&self, name: &str) -> Option<String> {
+        Some(find(name)?.read(self))
+    }
+
+    /// Sets a setting from a text, at start. An error changes nothing.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
+        let Some(setting) = find(name) else {
+            let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
+            return Err(SettingRefusal::Unknown { name: name.to_owned(), suggestion });
+        };
+        setting.write(self, text)
+    }
+
+    /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
+    pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
+        match find(name).map(|setting| (setting.mutability(), setting.name)) {
+            Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
+            Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
+        }
+    }
+
+    /// Returns the settings after several changes at run time; if one is refused, none is made.
+    pub fn with_changes(&self, changes: &[(&str, &str)]) -> Result<Settings, ChangeError> {
+        let mut changed = self.clone();
+        for (index, (name, text)) in changes.iter().enumerate() {
+            changed.change(name, text).map_err(|error| ChangeError { index, error })?;
+        }
+        Ok(changed)
+    }
+}
+
+/// Returns the settings whose value is the same on all nodes of a cluster.
+pub fn cluster_wide() -> impl Iterator<Item = &'static SettingSpec> {
+    TABLE.iter().filter(|setting| setting.is_cluster_wide())
+}
+
+#[cfg(test)]
+mod tests;
