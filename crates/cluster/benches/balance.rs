@@ -1,5 +1,5 @@
-//! Time of a balancing decision: 4,096 buckets, 1,000 nodes, one of which has just joined. `cargo bench
-//! -p cluster`.
+//! Time of a balancing decision: 4,096 buckets (and 16,384, the most there can be), 1,000 nodes, one of which
+//! has just joined. `cargo bench -p cluster`.
 
 use cluster::balance::decide::{PlanCursor, decide};
 use cluster::balance::{Plan, Readiness, View};
@@ -17,11 +17,19 @@ fn main() {
 /// A decision without any cache: builds the plan from the map and finds the next move in it.
 #[divan::bench(args = [10, 100, 1000])]
 fn decision_from_scratch(bencher: Bencher, nodes: u64) {
-    let map = grown(nodes);
-    let giver = a_giver(&map);
+    decide_from_scratch(bencher, &grown(nodes, Mask::M0FFF));
+}
+
+#[divan::bench(args = [10, 100, 1000])]
+fn decision_from_scratch_with_16384_buckets(bencher: Bencher, nodes: u64) {
+    decide_from_scratch(bencher, &grown(nodes, Mask::M3FFF));
+}
+
+fn decide_from_scratch(bencher: Bencher, map: &Map) {
+    let giver = a_giver(map);
     bencher.bench(|| {
-        let plan = Plan::of(black_box(&map));
-        let view = View { map: &map, plan: &plan };
+        let plan = Plan::of(black_box(map));
+        let view = View { map, plan: &plan };
         decide(view, giver, &mut PlanCursor::default(), |_| Readiness::Free)
     });
 }
@@ -29,7 +37,7 @@ fn decision_from_scratch(bencher: Bencher, nodes: u64) {
 /// A decision with a plan that is already built: the usual case.
 #[divan::bench(args = [10, 100, 1000])]
 fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
-    let map = grown(nodes);
+    let map = grown(nodes, Mask::M0FFF);
     let giver = a_giver(&map);
     let plan = Plan::of(&map);
     let view = View { map: &map, plan: &plan };
@@ -40,7 +48,7 @@ fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
 /// One change applied to a map that other threads still read.
 #[divan::bench]
 fn change_of_a_published_map(bencher: Bencher) {
-    let map = grown(100);
+    let map = grown(100, Mask::M0FFF);
     let bucket = map.bucket_at(77).hashmask;
     let change = Change::Promote { bucket, node: NodeId(1), expected: map.bucket_at(77).epoch };
     bencher.bench(|| {
@@ -52,7 +60,7 @@ fn change_of_a_published_map(bencher: Bencher) {
 
 #[divan::bench]
 fn bucket_of_a_slot(bencher: Bencher) {
-    let map = grown(100);
+    let map = grown(100, Mask::M0FFF);
     let slot = Slot::of(b"key:000000000042");
     bencher.bench(|| map.bucket_of(black_box(slot)).primary());
 }
@@ -69,8 +77,8 @@ fn member(id: u64) -> Member {
 }
 
 /// Returns a cluster balanced with one node fewer, right after the last node has joined.
-fn grown(nodes: u64) -> Map {
-    let mut map = Map::found(member(1), Mask::M0FFF, ClusterSettings::default());
+fn grown(nodes: u64, mask: Mask) -> Map {
+    let mut map = Map::found(member(1), mask, ClusterSettings::default());
     for id in 2..=nodes {
         if id > 2 {
             carry_out(&mut map);

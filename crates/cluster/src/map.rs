@@ -168,6 +168,15 @@ impl Map {
         self.buckets.iter()
     }
 
+    /// Returns the places in `buckets` of all buckets, in the order of their slots.
+    pub fn places_by_slot(&self) -> impl Iterator<Item = usize> {
+        let mut previous = None;
+        self.by_slot.iter().filter_map(move |place| {
+            let is_next = previous.replace(*place) != Some(*place);
+            is_next.then_some(usize::from(*place))
+        })
+    }
+
     pub fn bucket_count(&self) -> usize {
         self.buckets.len()
     }

@@ -85,6 +85,16 @@ impl Mask {
         }
     }
 
+    /// Returns the mask before a split, or `None` if buckets cannot be larger.
+    pub const fn previous(self) -> Option<Mask> {
+        match self {
+            Mask::M000F => None,
+            Mask::M00FF => Some(Mask::M000F),
+            Mask::M0FFF => Some(Mask::M00FF),
+            Mask::M3FFF => Some(Mask::M0FFF),
+        }
+    }
+
     /// Returns the bits of a hash of any width that this mask selects.
     pub const fn apply(self, wide_hash: u128) -> u16 {
         (wide_hash & self.bits() as u128) as u16

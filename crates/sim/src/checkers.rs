@@ -114,7 +114,8 @@ fn promotions_are_fair(before: &Version, outcomes: &[(Change, ChangeOutcome)], c
 }
 
 /// In one rebalancing, no node receives a bucket twice or gives away a bucket it received, and no bucket goes
-/// back to a former primary.
+/// back to a former primary. A step that was committed late begins another rebalancing, but is no part of it: the
+/// new plan is made from its result.
 #[derive(Default)]
 struct MovedOnce {
     basis: u64,
@@ -127,6 +128,9 @@ impl MovedOnce {
         let basis = after.map.basis().0;
         if basis != self.basis {
             *self = MovedOnce { basis, ..MovedOnce::default() };
+        }
+        if basis == after.map.epoch().0 {
+            return;
         }
         match change {
             Change::AddBackup { bucket, node, .. } => {

@@ -8,6 +8,7 @@ mod log; //             The log of map changes, and the map at every entry.
 mod world; //           Nodes, messages in flight, time.
 mod checkers; //        Invariants, checked without knowledge of the code.
 pub mod lower_bound; // The fewest copies that any plan could make.
+pub mod ranges; //      The number of ranges of slots in a map.
 pub mod grow; //        A cluster that grows and shrinks, step by step, and the cost of each step.
 pub mod picture; //     A map as a picture.
 pub mod svg; //         Growth as a drawing.

@@ -31,20 +31,20 @@ mod tests {
         let wanted = "\
             \x20      A       B\n\
             #0     S       P\n\
-            #1     S       P\n\
+            #1     P       S\n\
             #2     S       P\n\
-            #3     S       P\n\
+            #3     P       S\n\
             #4     S       P\n\
-            #5     S       P\n\
+            #5     P       S\n\
             #6     S       P\n\
-            #7     S       P\n\
-            #8     P       S\n\
+            #7     P       S\n\
+            #8     S       P\n\
             #9     P       S\n\
-            #A     P       S\n\
+            #A     S       P\n\
             #B     P       S\n\
-            #C     P       S\n\
+            #C     S       P\n\
             #D     P       S\n\
-            #E     P       S\n\
+            #E     S       P\n\
             #F     P       S*\n\
             \x20   8+8=16  8+8=16\n";
         assert_eq!(picture(&step.map), wanted);

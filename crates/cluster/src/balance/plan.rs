@@ -6,11 +6,12 @@
 //! in whatever order their moves complete, until the basis changes. That is why nothing is moved twice,
 //! and why the number of copies made is exactly `Plan::copies_to_make`, the minimum.
 //!
-//! `table.rs` is the map in numbers, `target.rs` and `refine.rs` choose the holders, `primaries.rs` the
-//! primaries. Called by `decide.rs`, which picks a node's next move.
+//! `table.rs` is the map in numbers, `target.rs`, `give.rs` and `refine.rs` choose the holders,
+//! `primaries.rs` the primaries. Called by `decide.rs`, which picks a node's next move.
 
 mod table;
 mod target;
+mod give;
 mod refine;
 mod primaries;
 #[cfg(test)]
@@ -27,7 +28,7 @@ use table::{Node, Nodes, Table};
 pub struct Plan {
     basis: Epoch,
     copies_to_make: usize,
-    /// Buckets that need work, in the order of the map.
+    /// Buckets that need work, in the order of their slots.
     buckets: Vec<BucketPlan>,
     /// For each member, in the order of the map, the places in `buckets` in which it has a part: it
     /// serves or shall serve the bucket, or gives or takes a copy.
@@ -79,11 +80,8 @@ impl Plan {
     /// Computes the plan for a map. All final holders and primaries are settled here.
     pub fn of(map: &Map) -> Plan {
         let mut table = Table::of(map);
-        let place = |hashmask| map.place_of_bucket(hashmask);
-        let last_received: Vec<Option<usize>> =
-            map.loads().iter().map(|load| load.last_received.and_then(place)).collect();
         if table.copies > 0 {
-            let optimal = target::aim(&mut table, &last_received);
+            let optimal = target::aim(&mut table);
             if !optimal {
                 refine::refine(&mut table);
             }
@@ -92,11 +90,8 @@ impl Plan {
     }
 
     fn from_table(map: &Map, table: &Table) -> Plan {
-        let pairs: Vec<Vec<(Option<Node>, Node)>> = (0..table.held.len())
-            .map(|bucket| paired(&table.held[bucket], &table.target[bucket]))
-            .collect();
         let mut primary: Vec<Node> =
-            (0..table.held.len()).map(|bucket| successor(table, bucket, &pairs[bucket])).collect();
+            (0..table.held.len()).map(|bucket| successor(table, bucket)).collect();
         if table.copies > 0 {
             primaries::even_out(table, &mut primary);
         }
@@ -109,16 +104,14 @@ impl Plan {
             shares: table.shares.clone(),
         };
         for bucket in table.buckets().filter(|_| table.copies > 0) {
-            plan.add_bucket(
-                map.bucket_at(bucket).hashmask,
-                &Ends {
-                    place: bucket,
-                    held: &table.held[bucket],
-                    target: &table.target[bucket],
-                    pairs: &pairs[bucket],
-                    primary: primary[bucket],
-                },
-            );
+            let held = &table.held[bucket];
+            if table.touched[bucket] || held[0] != primary[bucket] {
+                let (place, target, primary) =
+                    (table.places[bucket], &table.target[bucket], primary[bucket]);
+                let hashmask = map.bucket_at(place).hashmask;
+                let pairs = paired(held, target);
+                plan.add_bucket(hashmask, &Ends { place, held, target, pairs, primary });
+            }
         }
         plan
     }
@@ -168,7 +161,7 @@ impl Plan {
         self.buckets.is_empty()
     }
 
-    /// Returns everything that is planned, in the order of the buckets.
+    /// Returns everything that is planned, in the order of the slots.
     pub fn buckets(&self) -> &[BucketPlan] {
         &self.buckets
     }
@@ -210,12 +203,15 @@ struct Ends<'a> {
     place: usize,
     held: &'a Nodes,
     target: &'a Nodes,
-    pairs: &'a [(Option<Node>, Node)],
+    pairs: Pairs,
     primary: Node,
 }
 
+/// The nodes that give a bucket away, each with the node that takes it.
+type Pairs = SmallVec<[(Option<Node>, Node); 2]>;
+
 /// Pairs the nodes that give a bucket away with those that take it. Takers left over fill a gap.
-fn paired(held: &Nodes, target: &Nodes) -> Vec<(Option<Node>, Node)> {
+fn paired(held: &Nodes, target: &Nodes) -> Pairs {
     let mut givers = held.iter().copied().filter(|node| !target.contains(node));
     let takers = target.iter().copied().filter(|node| !held.contains(node));
     takers.map(|taker| (givers.next(), taker)).collect()
@@ -223,12 +219,13 @@ fn paired(held: &Nodes, target: &Nodes) -> Vec<(Option<Node>, Node)> {
 
 /// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
 /// the bucket from it.
-fn successor(table: &Table, bucket: usize, pairs: &[(Option<Node>, Node)]) -> Node {
+fn successor(table: &Table, bucket: usize) -> Node {
     let (held, target) = (&table.held[bucket], &table.target[bucket]);
     let Some(primary) = held.first().copied() else { return 0 };
-    if target.is_empty() || target.contains(&primary) {
+    if !table.touched[bucket] || target.is_empty() || target.contains(&primary) {
         return primary;
     }
+    let pairs = paired(held, target);
     let taker = pairs.iter().find(|(giver, _)| *giver == Some(primary)).map(|(_, taker)| *taker);
     taker.or_else(|| held.iter().copied().find(|node| target.contains(node))).unwrap_or(target[0])
 }

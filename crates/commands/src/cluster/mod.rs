@@ -176,9 +176,10 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "hashmasks",
         full_name: "cluster|hashmasks",
-        summary: "Lists the buckets: hashmask, first and last slot, epoch and holders.",
+        summary: "Lists the hashmasks: first and last slot, epoch and holders; with ALL, every bucket.",
+        syntax: "[ALL]",
         complexity: "O(N) where N is the number of buckets",
-        arity: 2,
+        arity: -2,
         run: Some(ours::hashmasks),
         ..CLUSTER
     },

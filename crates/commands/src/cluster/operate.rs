@@ -43,7 +43,7 @@ fn hashmask(context: &Context<'_>) -> Result<Hashmask, Error> {
     match context.keys.env().cluster.map().bucket(hashmask) {
         Some(_) => Ok(hashmask),
         None => {
-            Err(Error::new(format!("ERR there is no bucket {hashmask}; see CLUSTER HASHMASKS")))
+            Err(Error::new(format!("ERR there is no bucket {hashmask}; see CLUSTER HASHMASKS ALL")))
         }
     }
 }

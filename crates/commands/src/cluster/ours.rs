@@ -1,46 +1,123 @@
 //! Commands that Redis does not have: HASHMASKS, LOADLEVELS and WATCH for clients that need details about the
 //! cluster, PEERS for nodes that want to join it, STATUS for people.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use cluster::map::{Bucket, Map, NodeId};
 use cluster::status::name;
-use resp::Protocol;
+use placement::{Hashmask, Slot};
+use resp::{Protocol, Reply};
 
 use crate::context::Context;
 use crate::host::LinkDirection;
 use crate::{Error, Kind};
 
-use super::format_node_id;
+use super::topology::tell;
+use super::{View, format_node_id};
 
 /// The channel on which every change of the map is published, as a message whose payload is the new epoch.
 pub const MAP_CHANNEL: &str = "__cluster__:map";
 
-/// Replies with, for each bucket: its hashmask, its first and last slot, its epoch, its holders by name, the
-/// primary first, and `pending` if this node is a backup and has not heard from the primary for a while.
+/// Replies with, for each hashmask: its first and last slot, its epoch, its holders by name, the primary first,
+/// and `pending` if this node is a backup and has not heard from the primary for a while. Buckets with the same
+/// holders and epoch that make up a larger hashmask are that hashmask; with ALL, every bucket is listed.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
+    let all = match context.args.len() {
+        2 => false,
+        3 if context.args.at(2).eq_ignore_ascii_case(b"all") => true,
+        _ => return Err(Error::SYNTAX),
+    };
     let pending = context.host.pending_primaries();
-    let cluster = &context.keys.env().cluster;
-    let (map, me) = (cluster.map(), cluster.me());
-    let reply = &mut context.reply;
-    reply.array(map.bucket_count());
-    for bucket in map.buckets() {
-        let slots = bucket.hashmask.slots();
+    if !all && pending.is_empty() {
+        tell(
+            context,
+            "",
+            |topology| &topology.hashmasks,
+            |view, _, reply| {
+                write_hashmasks(view, &joined(view.map()), &BTreeSet::new(), reply);
+            },
+        );
+        return Ok(());
+    }
+    let view = &context.keys.env().cluster;
+    let map = view.map();
+    let lines = if all { map.buckets().map(Line::of).collect() } else { joined(map) };
+    write_hashmasks(view, &lines, &pending, &mut context.reply);
+    Ok(())
+}
+
+/// One line of HASHMASKS.
+struct Line<'m> {
+    hashmask: Hashmask,
+    /// A bucket of the hashmask; the others have the same epoch and holders.
+    bucket: &'m Bucket,
+}
+
+impl Line<'_> {
+    fn of(bucket: &Bucket) -> Line<'_> {
+        Line { hashmask: bucket.hashmask, bucket }
+    }
+
+    fn is_like(&self, other: &Line<'_>) -> bool {
+        self.hashmask.mask() == other.hashmask.mask()
+            && self.bucket.epoch == other.bucket.epoch
+            && self.bucket.holders == other.bucket.holders
+    }
+}
+
+/// Returns as few lines as say the same about every slot: where all parts of a larger hashmask are alike, they are
+/// one line.
+fn joined(map: &Map) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for bucket in map.places_by_slot().map(|place| map.bucket_at(place)) {
+        lines.push(Line::of(bucket));
+        while let Some((whole, parts)) = lines.last().and_then(whole_of) {
+            let Some(first) = lines.len().checked_sub(parts) else { break };
+            let starts_there = lines[first].hashmask.slots().start == whole.slots().start;
+            if !starts_there || !lines[first..].iter().all(|line| line.is_like(&lines[first])) {
+                break;
+            }
+            lines.truncate(first + 1);
+            lines[first].hashmask = whole;
+        }
+    }
+    lines.sort_unstable_by_key(|line| line.hashmask);
+    lines
+}
+
+/// Returns the next larger hashmask that a line is the last part of, and the number of its parts.
+fn whole_of(line: &Line<'_>) -> Option<(Hashmask, usize)> {
+    let mask = line.hashmask.mask().previous()?;
+    let whole = Hashmask::of_slot(mask, Slot::new(line.hashmask.slots().start)?);
+    let parts = mask.slots() / line.hashmask.mask().slots();
+    (whole.slots().end == line.hashmask.slots().end).then_some((whole, usize::from(parts)))
+}
+
+fn write_hashmasks(
+    view: &View,
+    lines: &[Line<'_>],
+    pending: &BTreeSet<NodeId>,
+    reply: &mut Reply<'_>,
+) {
+    reply.array(lines.len());
+    for Line { hashmask, bucket } in lines {
+        let slots = hashmask.slots();
         let silent = bucket.primary().is_some_and(|primary| pending.contains(&primary));
-        let is_pending = silent && bucket.backups().contains(&me);
+        let is_pending = silent && bucket.backups().contains(&view.me());
         reply.array(if is_pending { 6 } else { 5 });
-        reply.bulk(bucket.hashmask.to_string().as_bytes());
+        reply.bulk(hashmask.to_string().as_bytes());
         reply.integer(i64::from(slots.start));
         reply.integer(i64::from(slots.end - 1));
         reply.integer(number(bucket.epoch.0));
         reply.array(bucket.holders.len());
         for holder in &bucket.holders {
-            reply.bulk(name(map, *holder).as_bytes());
+            reply.bulk(name(view.map(), *holder).as_bytes());
         }
         if is_pending {
             reply.bulk(b"pending");
         }
     }
-    Ok(())
 }
 
 /// Replies with, for each member: the buckets it holds and should hold by the map, and its last report about

@@ -523,7 +523,7 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         > CLUSTER SPLIT 000F/0003
         OK
         > CLUSTER SPLIT 00FF/0003
-        (error) ERR there is no bucket 00FF/0003; see CLUSTER HASHMASKS
+        (error) ERR there is no bucket 00FF/0003; see CLUSTER HASHMASKS ALL
         > CLUSTER SPLIT three
         (error) ERR a hashmask is written like 00FF/0014, not "three"
         > CLUSTER SETTINGS backups 2
@@ -568,6 +568,79 @@ fn buckets_are_listed_with_their_holders() {
     let buckets = words(&backup.args(1, &[b"CLUSTER", b"HASHMASKS"])[0]);
     assert_eq!(buckets[0], format!("000F/0000 0 1023 {} A B pending", epoch("000F/0000")));
     assert!(!buckets[15].contains("pending"), "nobody holds it");
+}
+
+#[test]
+fn buckets_that_make_up_a_larger_hashmask_are_one_line() {
+    let mut map = Map::found(member(1), Mask::M00FF, ClusterSettings::default());
+    apply(&mut map, &[Change::Join(member(2))]);
+    let listed = |map: &Map, command: &[&[u8]]| {
+        let mut node = TestNode::default();
+        node.see(map, 1);
+        words(&node.args(1, command)[0])
+    };
+    let (joined, all): ([&[u8]; 2], [&[u8]; 3]) =
+        ([b"CLUSTER", b"HASHMASKS"], [b"CLUSTER", b"HASHMASKS", b"all"]);
+    let lines = listed(&map, &joined);
+    assert_eq!((lines.len(), lines[1].as_str()), (16, "000F/0001 8192 9215 1 A"));
+    assert_eq!(listed(&map, &all).len(), 256);
+    // One of the sixteen parts of 000F/0001 gets a backup: they are listed apart.
+    add(&mut map, "00FF/0021".parse().unwrap(), 2);
+    let lines = listed(&map, &joined);
+    assert_eq!(lines.len(), 15 + 16);
+    assert!(lines.contains(&"00FF/0021 8448 8511 2 A B".to_owned()), "{lines:?}");
+    // All have got one, at different epochs: those lines would not be the same.
+    for bucket in Hashmask::all(Mask::M00FF).filter(|bucket| bucket.value() != 0x21) {
+        add(&mut map, bucket, 2);
+    }
+    assert_eq!(listed(&map, &joined).len(), 16);
+    let bucket: Hashmask = "00FF/0021".parse().unwrap();
+    let expected = map.bucket(bucket).unwrap().epoch;
+    map.apply(LogIndex(999), &Change::Promote { bucket, node: NodeId(1), expected });
+    assert_eq!(listed(&map, &joined).len(), 15 + 16);
+    assert_eq!(TestNode::default().run("CLUSTER HASHMASKS some"), "(error) ERR syntax error");
+}
+
+#[test]
+fn slots_with_the_same_holders_are_one_range_whatever_the_order_of_backups() {
+    let settings = ClusterSettings { backups: 2, ..ClusterSettings::default() };
+    let mut map = Map::found(member(1), Mask::M00FF, settings);
+    apply(&mut map, &[2, 3].map(|number| Change::Join(member(number))));
+    for bucket in Hashmask::all(Mask::M00FF) {
+        let order = if bucket.value() % 3 == 0 { [2, 3] } else { [3, 2] };
+        order.into_iter().for_each(|backup| add(&mut map, bucket, backup));
+    }
+    let mut node = TestNode::default();
+    node.see(&map, 1);
+    let slots = words(&node.args(1, &[b"CLUSTER", b"SLOTS"])[0]);
+    assert_eq!(slots.len(), 2, "the head of A, and the rest: {slots:?}");
+    assert!(slots[1].starts_with("1 16383 10.0.0.1 "), "{slots:?}");
+}
+
+#[test]
+fn replies_are_written_once_for_each_epoch_and_protocol() {
+    let mut node = TestNode::default();
+    let mut map = Map::found(member(1), Mask::M3FFF, ClusterSettings::default());
+    apply(&mut map, &[Change::Join(member(2))]);
+    for bucket in Hashmask::all(Mask::M3FFF).filter(|bucket| bucket.slots().start % 2 == 0) {
+        add(&mut map, bucket, 2);
+    }
+    node.see(&map, 1);
+    let mut known = 0;
+    for protocol in ["HELLO 2", "HELLO 3"] {
+        node.run(protocol);
+        for command in ["SLOTS", "SHARDS", "NODES", "HASHMASKS"] {
+            let first = node.run(&format!("CLUSTER {command}"));
+            known += 1;
+            assert_eq!(node.env.cluster.topology.written(), known, "{command}");
+            assert_eq!(node.run(&format!("CLUSTER {command}")), first);
+            assert_eq!(node.env.cluster.topology.written(), known, "{command} again");
+        }
+    }
+    apply(&mut map, &[Change::Join(member(3))]);
+    node.see(&map, 1);
+    assert_eq!(node.env.cluster.topology.written(), 0, "another epoch");
+    assert!(node.run("CLUSTER NODES").contains("10.0.0.3"));
 }
 
 #[test]

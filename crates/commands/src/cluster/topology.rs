@@ -1,5 +1,6 @@
 //! The topology commands for clients: CLUSTER SLOTS, SHARDS, NODES, INFO, MYID. The replies of the first three
-//! depend only on the map, so they are written once for each map and protocol.
+//! depend only on the map, so they are written once for each map and protocol, as is HASHMASKS (`ours.rs`).
+//! Neighbouring slots with the same holders are one range in them.
 //!
 //! Every node is primary of some buckets and backup of others, but clients know only masters and replicas: so every
 //! node is shown as a master. SLOTS, which clients that read from backups use, begins with one slot of each primary
@@ -17,28 +18,59 @@ use super::View;
 use crate::Error;
 use crate::context::Context;
 
-/// Cache of the replies, each written on first use.
+/// Cache of the replies, each written on first use. It belongs to one `View`, and so to one epoch of the map.
 #[derive(Default)]
 pub(super) struct Topology {
     slots: Written,
     shards: Written,
     nodes: Written,
+    pub(super) hashmasks: Written,
 }
 
 /// One reply, in either protocol.
 #[derive(Default)]
-struct Written([OnceLock<Arc<Vec<u8>>>; 2]);
+pub(super) struct Written([OnceLock<Bytes>; 2]);
+
+/// A reply, and the name for this node's own host in it.
+struct Bytes {
+    host: String,
+    bytes: Arc<Vec<u8>>,
+}
+
+#[cfg(test)]
+impl Topology {
+    /// Returns how many replies are cached.
+    pub(super) fn written(&self) -> usize {
+        let all = [&self.slots, &self.shards, &self.nodes, &self.hashmasks];
+        all.iter().flat_map(|written| &written.0).filter(|reply| reply.get().is_some()).count()
+    }
+}
 
 pub(super) fn slots(context: &mut Context<'_>) -> Result<(), Error> {
-    tell(context, |topology| &topology.slots, write_slots)
+    let host = own_host(context);
+    tell(context, &host, |topology| &topology.slots, write_slots);
+    Ok(())
 }
 
 pub(super) fn shards(context: &mut Context<'_>) -> Result<(), Error> {
-    tell(context, |topology| &topology.shards, write_shards)
+    let host = own_host(context);
+    tell(context, &host, |topology| &topology.shards, write_shards);
+    Ok(())
 }
 
 pub(super) fn nodes(context: &mut Context<'_>) -> Result<(), Error> {
-    tell(context, |topology| &topology.nodes, write_nodes)
+    let host = own_host(context);
+    tell(context, &host, |topology| &topology.nodes, write_nodes);
+    Ok(())
+}
+
+/// Returns the host at which clients reach this node. If the node has no advertised host and listens on all
+/// addresses, each client gets the address it connected to.
+fn own_host(context: &Context<'_>) -> String {
+    match context.keys.env().cluster.myself() {
+        Some(member) if !member.at.host.is_empty() => member.at.host.clone(),
+        Some(_) | None => context.host.identity().host,
+    }
 }
 
 pub(super) fn my_id(context: &mut Context<'_>) -> Result<(), Error> {
@@ -73,35 +105,32 @@ pub fn format_node_id(node: NodeId) -> String {
 }
 
 /// A function that writes a reply; the second argument is this node's own host.
-type Write = fn(&View, &str, &mut Reply<'_>);
+pub(super) type Write = fn(&View, &str, &mut Reply<'_>);
 
-fn tell(
+/// Replies from the cache, which is filled first if it is empty. The reply for the first host asked for is
+/// cached; one for another host is written anew.
+pub(super) fn tell(
     context: &mut Context<'_>,
+    host: &str,
     written: fn(&Topology) -> &Written,
     write: Write,
-) -> Result<(), Error> {
+) {
     let view = &context.keys.env().cluster;
-    let host = view.myself().map_or("", |member| &member.at.host);
-    if host.is_empty() {
-        // The node has no advertised host and listens on all addresses: each client gets the address it connected
-        // to.
-        let host = context.host.identity().host;
-        write(view, &host, &mut context.reply);
-        return Ok(());
-    }
     let protocol = context.reply.protocol;
     let written = &written(&view.topology).0[usize::from(protocol == Protocol::Resp3)];
-    let bytes = written.get_or_init(|| {
+    let cached = written.get_or_init(|| {
         let mut output = Output::default();
         write(view, host, &mut Reply::new(&mut output, protocol));
-        Arc::new(output.chunks(output.mark()).flatten().copied().collect())
+        let bytes = output.chunks(output.mark()).flatten().copied().collect();
+        Bytes { host: host.to_owned(), bytes: Arc::new(bytes) }
     });
-    if bytes.len() < SHARED_BYTES_MIN {
-        context.reply.output().extend_from_slice(bytes);
+    if cached.host != host {
+        write(view, host, &mut context.reply);
+    } else if cached.bytes.len() < SHARED_BYTES_MIN {
+        context.reply.output().extend_from_slice(&cached.bytes);
     } else {
-        context.reply.output().push_shared(bytes);
+        context.reply.output().push_shared(&cached.bytes);
     }
-    Ok(())
 }
 
 /// A run of neighbouring slots with the same holders.
@@ -114,19 +143,23 @@ struct Run<'m> {
 /// Returns all runs that have a holder, in the order of their slots.
 fn runs(map: &Map) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
-    let mut next = Slot::new(0);
-    while let Some(slot) = next {
-        let bucket = map.bucket_of(slot);
+    for bucket in map.places_by_slot().map(|place| map.bucket_at(place)) {
         let (first, last) = (bucket.hashmask.slots().start, bucket.hashmask.slots().end - 1);
         let holders = bucket.holders.as_slice();
-        match runs.last_mut().filter(|run| run.holders == holders) {
+        match runs.last_mut().filter(|run| are_same(run.holders, holders)) {
             Some(run) => run.last = last,
             None => runs.push(Run { first, last, holders }),
         }
-        next = Slot::new(last + 1);
     }
     runs.retain(|run| !run.holders.is_empty());
     runs
+}
+
+/// Returns whether two buckets have the same primary and the same backups, in any order.
+fn are_same(holders: &[NodeId], others: &[NodeId]) -> bool {
+    holders.first() == others.first()
+        && holders.len() == others.len()
+        && holders.iter().all(|holder| others.contains(holder))
 }
 
 fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {

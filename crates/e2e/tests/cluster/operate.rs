@@ -96,7 +96,7 @@ fn a_split_reaches_who_watches_the_map() {
     assert_eq!(parts[1].text(), Some(b"__cluster__:map".as_slice()));
     let epoch = std::str::from_utf8(parts[2].text().expect("the epoch")).expect("digits");
     assert!(epoch.parse::<i64>().expect("a number") > before);
-    let Value::Array(buckets) = watcher.run("CLUSTER HASHMASKS") else { panic!("a list") };
+    let Value::Array(buckets) = watcher.run("CLUSTER HASHMASKS ALL") else { panic!("a list") };
     assert_eq!(buckets.len(), 31, "the map that was told of is there");
 }
 

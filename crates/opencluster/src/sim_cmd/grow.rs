@@ -8,9 +8,8 @@ use cluster::balance::Decision;
 use cluster::map::{ClusterSettings, Map, NodeId, Zone};
 use placement::{Mask, ServerMap};
 use serde_json::{Value, json};
-use sim::Weather;
 use sim::grow::{Event, Growth, Newcomer, Step};
-use sim::picture;
+use sim::{Weather, picture, ranges};
 
 use crate::Failure;
 
@@ -164,10 +163,12 @@ fn describe(args: &GrowArgs, step: &Step) -> String {
         text += &by_rule(step);
         let _ = writeln!(
             text,
-            "{} copies made, the fewest possible {}; {} promotions; mask {}; took {:.2?}",
+            "{} copies made, the fewest possible {}; {} promotions; {} ranges of slots; mask {}; \
+             took {:.2?}",
             step.moved.copies,
             step.lower_bound,
             step.moved.promotions,
+            ranges::of_primaries(&step.map),
             step.map.coarsest_mask(),
             step.took
         );
@@ -230,6 +231,8 @@ fn as_json(step: &Step) -> Value {
         "promotions": step.moved.promotions,
         "copies_moved": step.moved.copies,
         "lower_bound": step.lower_bound,
+        "ranges": ranges::of_primaries(&step.map),
+        "ranges_with_backups": ranges::of_holders(&step.map),
     })
 }
 
@@ -256,6 +259,7 @@ mod tests {
             "== A starts",
             "== C joins",
             "    8+8=16  8+8=16",
+            "16 copies made, the fewest possible 16; 8 promotions; 2 ranges of slots;",
             "10 copies made, the fewest possible 10;",
             "16 x fill (too few backups), 8 x promote (even primaries)",
         ] {
@@ -292,6 +296,7 @@ mod tests {
         for step in &steps {
             assert_eq!(step["copies_moved"], step["lower_bound"]);
         }
+        assert_eq!((&steps[0]["ranges"], &steps[1]["ranges"]), (&json!(1), &json!(2)));
     }
 
     #[test]

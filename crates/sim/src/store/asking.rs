@@ -152,12 +152,12 @@ impl World {
     }
 
     /// Detects nodes that redirect a request to each other: real clients give up after some redirects. A process
-    /// that is no member knows an old map, and does not count.
+    /// that is no member knows an old map, and does not count; nor does one that does not hear the others.
     fn count_redirect(&mut self, request: &Request, to: NodeId) {
         let Request { client, number, key, .. } = *request;
         let process = self.nodes.get(&to).map(|node| node.me);
         let member = self.map().and_then(|map| map.member(to).map(Member::peer));
-        if process.is_none() || process != member {
+        if process.is_none() || process != member || !self.hears_all(to) {
             self.redirects.remove(&client);
             return;
         }
@@ -172,6 +172,14 @@ impl World {
             let what = format!("a request of client {client} for {key} is redirected without end");
             self.broken.get_or_insert(what);
         }
+    }
+
+    /// Returns whether messages of all members reach this node without a fault's delay: then it gets news of the map.
+    fn hears_all(&self, node: NodeId) -> bool {
+        let hears = |from: NodeId| {
+            !self.network.is_cut(from, node) && !self.network.slow.contains_key(&(from, node))
+        };
+        self.map().is_none_or(|map| map.members().iter().all(|member| hears(member.id)))
     }
 
     /// Closes the connections of a client.

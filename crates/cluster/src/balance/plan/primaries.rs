@@ -16,12 +16,38 @@ use super::table::{Node, Table};
 /// Evens out `primary`, which names a node of `table.target` for every bucket that is not lost.
 pub(super) fn even_out(table: &Table, primary: &mut [Node]) {
     let mut state = State::of(table, primary);
+    if state.is_even() {
+        return;
+    }
     state.pass_on_directly();
-    while let Some(chain) = state.chain() {
+    if state.is_even() {
+        return;
+    }
+    let mut served = state.served();
+    while let Some(chain) = state.chain(&served) {
         for (bucket, to) in chain {
+            served[usize::from(state.primary[bucket])].retain(|other| *other != bucket);
+            served[usize::from(to)].push(bucket);
             state.promote(bucket, to);
         }
     }
+}
+
+/// The places at which a sweep may begin a new run.
+#[derive(Clone, Copy)]
+enum Beginning {
+    Nowhere,
+    /// At the edge of a run: it costs one run more.
+    AtEdges,
+    /// In the middle of a run: it costs two runs more.
+    Anywhere,
+}
+
+/// The direction of a sweep.
+#[derive(Clone, Copy)]
+enum Towards {
+    Higher,
+    Lower,
 }
 
 struct State<'a> {
@@ -70,46 +96,116 @@ impl<'a> State<'a> {
             || (self.may_give(from) && self.has_too_few(to))
     }
 
+    /// Passes primaries on between nodes that share a bucket. Nodes below their floor come first: nodes that
+    /// may go up to their ceiling only take the rest.
     fn pass_on_directly(&mut self) {
-        // Nodes below their floor come first: nodes that may go up to their ceiling only take the rest.
         for only_to_too_few in [true, false] {
-            for bucket in 0..self.table.held.len() {
-                if self.table.held[bucket].is_empty() {
-                    continue;
-                }
-                let from = self.primary[bucket];
-                let wanted = |to: &Node| self.has_too_few(*to) || !only_to_too_few;
-                let others = self.table.target[bucket].iter().copied().filter(|to| *to != from);
-                let taker = others
-                    .filter(|to| wanted(to) && self.helps(from, *to))
-                    .min_by_key(|to| self.count[usize::from(*to)]);
-                if let Some(to) = taker {
-                    self.promote(bucket, to);
+            let mut buckets = self.open_buckets(only_to_too_few);
+            for beginning in [Beginning::Nowhere, Beginning::AtEdges, Beginning::Anywhere] {
+                for towards in [Towards::Higher, Towards::Lower] {
+                    self.sweep(&buckets, only_to_too_few, beginning, towards);
+                    buckets.reverse();
                 }
             }
         }
     }
 
+    /// Returns the buckets of which the primary may be passed on.
+    fn open_buckets(&self, only_to_too_few: bool) -> Vec<usize> {
+        let nodes = || 0..self.table.nodes() as Node;
+        let too_many: Vec<bool> = nodes().map(|node| self.has_too_many(node)).collect();
+        let too_few: Vec<bool> = nodes().map(|node| self.has_too_few(node)).collect();
+        let is_open = |bucket: &usize| {
+            let target = &self.table.target[*bucket];
+            let helps = too_many[usize::from(self.primary[*bucket])]
+                || target.iter().any(|to| too_few[usize::from(*to)]);
+            helps && target.iter().any(|to| self.may_pass(*bucket, *to, only_to_too_few))
+        };
+        self.table.buckets().filter(is_open).collect()
+    }
+
+    fn may_pass(&self, bucket: usize, to: Node, only_to_too_few: bool) -> bool {
+        let from = self.primary[bucket];
+        from != to && (self.has_too_few(to) || !only_to_too_few) && self.helps(from, to)
+    }
+
+    /// Passes on run by run: where the neighbour has another primary already, that one takes the bucket,
+    /// too. A new run begins only where `beginning` permits it.
+    fn sweep(
+        &mut self,
+        buckets: &[usize],
+        only_to_too_few: bool,
+        beginning: Beginning,
+        towards: Towards,
+    ) {
+        for bucket in buckets.iter().copied() {
+            let neighbour = match towards {
+                Towards::Higher => bucket.checked_sub(1),
+                Towards::Lower => Some(bucket + 1),
+            };
+            let neighbour = neighbour.and_then(|neighbour| self.primary.get(neighbour)).copied();
+            let target = &self.table.target[bucket];
+            let may_take = |to: &Node| self.may_pass(bucket, *to, only_to_too_few);
+            let continues = neighbour.filter(|to| target.contains(to) && may_take(to));
+            let may_begin = match beginning {
+                Beginning::Nowhere => false,
+                Beginning::AtEdges => neighbour != Some(self.primary[bucket]),
+                Beginning::Anywhere => true,
+            };
+            let begins = || {
+                let takers = target.iter().copied().filter(|to| may_begin && may_take(to));
+                takers.min_by_key(|to| self.count[usize::from(*to)])
+            };
+            if let Some(to) = continues.or_else(begins) {
+                self.promote(bucket, to);
+            }
+        }
+    }
+
+    fn is_even(&self) -> bool {
+        let mut nodes = 0..self.table.nodes() as Node;
+        !nodes.any(|node| self.has_too_many(node) || self.has_too_few(node))
+    }
+
+    /// Returns the buckets that each node serves, those at the edges of runs first.
+    fn served(&self) -> Vec<Vec<usize>> {
+        let mut served: Vec<Vec<usize>> = vec![Vec::new(); self.table.nodes()];
+        let primary = |bucket: usize| self.primary.get(bucket).copied();
+        for edges in [true, false] {
+            for bucket in self.table.buckets() {
+                let here = primary(bucket);
+                let before = bucket.checked_sub(1).and_then(primary);
+                if (before != here || primary(bucket + 1) != here) == edges {
+                    served[usize::from(self.primary[bucket])].push(bucket);
+                }
+            }
+        }
+        served
+    }
+
     /// Returns the shortest chain of promotions that helps: each step's bucket and its new primary.
-    fn chain(&self) -> Option<Vec<(usize, Node)>> {
+    fn chain(&self, served: &[Vec<usize>]) -> Option<Vec<(usize, Node)>> {
         let nodes = 0..self.table.nodes() as Node;
         let over: Vec<Node> = nodes.clone().filter(|node| self.has_too_many(*node)).collect();
         if !over.is_empty() {
-            return Some(self.search(over, |to| self.may_take(to)).expect("even primaries exist"));
+            return Some(
+                self.search(served, over, |to| self.may_take(to)).expect("even primaries exist"),
+            );
         }
         let few = |to: Node| self.has_too_few(to);
         if !nodes.clone().any(few) {
             return None;
         }
         let givers: Vec<Node> = nodes.filter(|node| self.may_give(*node)).collect();
-        Some(self.search(givers, few).expect("even primaries exist"))
+        Some(self.search(served, givers, few).expect("even primaries exist"))
     }
 
-    fn search(&self, starts: Vec<Node>, ends: impl Fn(Node) -> bool) -> Option<Vec<(usize, Node)>> {
-        let mut served: Vec<Vec<usize>> = vec![Vec::new(); self.table.nodes()];
-        for bucket in self.table.buckets() {
-            served[usize::from(self.primary[bucket])].push(bucket);
-        }
+    fn search(
+        &self,
+        served: &[Vec<usize>],
+        starts: Vec<Node>,
+        ends: impl Fn(Node) -> bool,
+    ) -> Option<Vec<(usize, Node)>> {
         // For each node, the bucket through which the search reached it.
         let mut reached: Vec<Option<usize>> = vec![None; self.table.nodes()];
         let mut seen = vec![false; self.table.nodes()];

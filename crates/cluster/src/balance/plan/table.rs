@@ -1,14 +1,18 @@
 //! The map as the planner sees it: nodes and buckets as small numbers, and the holders in the end.
 //!
+//! Buckets are numbered in the order of their slots: the neighbours of a bucket are the numbers before
+//! and after its own. That is how the planner keeps runs of slots together.
+//!
 //! Built from the map by `Table::of`, changed by `target.rs` and `refine.rs`, read by `primaries.rs`
 //! and `plan.rs`. A *unit* is one copy of one bucket; it is *kept* if the node holds it already.
 
 use std::ops::RangeInclusive;
 
+use placement::Hashmask;
 use smallvec::SmallVec;
 
 use crate::balance::share::{Share, shares};
-use crate::map::{Map, Member};
+use crate::map::{Map, Member, NodeId};
 
 /// A node, as its place in `Map::members`.
 pub(super) type Node = u16;
@@ -22,39 +26,64 @@ pub(super) struct Table {
     /// The floor and the ceiling of each node's share.
     pub(super) bounds: Vec<RangeInclusive<u32>>,
     pub(super) zones: Zones,
+    /// For each bucket, its place in the map.
+    pub(super) places: Vec<usize>,
     /// For each bucket, its present holders, the primary first. Empty if the bucket is lost; it is then
     /// left out of everything.
     pub(super) held: Vec<Nodes>,
     /// For each bucket, its holders in the end. Starts as `held` without nodes of weight 0.
     pub(super) target: Vec<Nodes>,
+    /// For each bucket, whether `target` may differ from `held`.
+    pub(super) touched: Vec<bool>,
     /// Number of units each node has in `target`.
     pub(super) count: Vec<u32>,
     /// Buckets that members held before they were away, and do not hold again yet.
-    pub(super) places: Vec<(Node, usize)>,
+    pub(super) reserved: Vec<(Node, usize)>,
+    /// For each node, the bucket it received last.
+    pub(super) last_received: Vec<Option<usize>>,
 }
 
 impl Table {
     pub(super) fn of(map: &Map) -> Table {
         let members = map.members();
-        let place = |node| map.place_of(node).expect("a holder is a member") as Node;
-        let held: Vec<Nodes> = map
-            .buckets()
-            .map(|bucket| bucket.holders.iter().map(|holder| place(*holder)).collect())
-            .collect();
+        let places: Vec<usize> = map.places_by_slot().collect();
+        let mut numbers = vec![0; places.len()];
+        places.iter().enumerate().for_each(|(number, place)| numbers[*place] = number);
+        let held = holders(map, &numbers);
         let weights: Vec<u32> = members.iter().map(|member| member.weight).collect();
         let live = held.iter().filter(|holders| !holders.is_empty()).count();
         let copies = map.copies_wanted();
         let shares = shares(&weights, live, copies);
         let weighted = |node: &Node| weights[usize::from(*node)] > 0;
-        let target: Vec<Nodes> =
-            held.iter().map(|holders| holders.iter().copied().filter(weighted).collect()).collect();
+        let target: Vec<Nodes> = if weights.contains(&0) {
+            held.iter().map(|holders| holders.iter().copied().filter(weighted).collect()).collect()
+        } else {
+            held.clone()
+        };
+        let differs = |bucket: usize| target[bucket].len() != held[bucket].len();
+        let touched = (0..held.len()).map(differs).collect();
         let mut count = vec![0; members.len()];
         for node in target.iter().flatten() {
             count[usize::from(*node)] += 1;
         }
         let bounds = shares.iter().map(|share| share.totals()).collect();
         let zones = Zones::of(members, copies);
-        Table { copies, shares, bounds, zones, held, target, count, places: places(map) }
+        let number = |bucket: Hashmask| map.place_of_bucket(bucket).map(|place| numbers[place]);
+        let last_received = map.loads().iter().map(|load| load.last_received.and_then(number));
+        let (last_received, reserved) = (last_received.collect(), reserved(map, &numbers));
+        Table {
+            copies,
+            shares,
+            bounds,
+            zones,
+            places,
+            held,
+            target,
+            touched,
+            count,
+            reserved,
+            last_received,
+        }
     }
 
     pub(super) fn nodes(&self) -> usize {
@@ -76,12 +105,14 @@ impl Table {
 
     pub(super) fn add(&mut self, bucket: usize, node: Node) {
         self.target[bucket].push(node);
+        self.touched[bucket] = true;
         self.count[usize::from(node)] += 1;
     }
 
     pub(super) fn remove(&mut self, bucket: usize, node: Node) {
         let rank = self.target[bucket].iter().position(|holder| *holder == node);
         self.target[bucket].remove(rank.expect("only a unit that is there is removed"));
+        self.touched[bucket] = true;
         self.count[usize::from(node)] -= 1;
     }
 
@@ -101,18 +132,62 @@ impl Table {
         let new = |bucket: usize| {
             self.target[bucket].iter().filter(move |node| !self.is_held(bucket, **node)).count()
         };
-        self.buckets().map(new).sum()
+        self.buckets().filter(|bucket| self.touched[*bucket]).map(new).sum()
     }
 }
 
-/// Returns the places that are reserved for returning members.
-fn places(map: &Map) -> Vec<(Node, usize)> {
-    let back = map.away().filter_map(|(node, away)| Some((map.place_of(node)?, away)));
-    let of = |(node, away): (usize, &crate::map::Away)| {
-        let buckets = away.buckets.iter().filter_map(|bucket| map.place_of_bucket(*bucket));
-        buckets.map(|bucket| (node as Node, bucket)).collect::<Vec<_>>()
-    };
-    back.flat_map(of).collect()
+/// Returns, for each bucket, its holders. `numbers` has the number of the bucket at each place of the map.
+fn holders(map: &Map, numbers: &[usize]) -> Vec<Nodes> {
+    let nodes = NodeIndex::of(map.members());
+    let mut held = vec![Nodes::new(); numbers.len()];
+    for (bucket, number) in map.buckets().zip(numbers) {
+        let of_bucket = &mut held[*number];
+        bucket.holders.iter().for_each(|holder| of_bucket.push(nodes.find(*holder)));
+    }
+    held
+}
+
+/// Returns the buckets that are reserved for returning members.
+fn reserved(map: &Map, numbers: &[usize]) -> Vec<(Node, usize)> {
+    let mut reserved = Vec::new();
+    for (node, away) in map.away() {
+        if let Some(node) = map.place_of(node) {
+            let places = away.buckets.iter().filter_map(|bucket| map.place_of_bucket(*bucket));
+            reserved.extend(places.map(|place| (node as Node, numbers[place])));
+        }
+    }
+    reserved
+}
+
+/// Finds nodes by id: a hash table with open addressing, because every holder of every bucket is looked
+/// up.
+struct NodeIndex {
+    /// A power of two, at least twice as many as there are members.
+    entries: Vec<Option<(NodeId, Node)>>,
+}
+
+impl NodeIndex {
+    fn of(members: &[Member]) -> NodeIndex {
+        let mut index = NodeIndex { entries: vec![None; (2 * members.len()).next_power_of_two()] };
+        for (node, member) in members.iter().enumerate() {
+            let free = index.probe(member.id).find(|at| index.entries[*at].is_none());
+            index.entries[free.expect("half of the entries are free")] =
+                Some((member.id, node as Node));
+        }
+        index
+    }
+
+    fn find(&self, id: NodeId) -> Node {
+        let found = self.probe(id).find_map(|at| self.entries[at].filter(|entry| entry.0 == id));
+        found.expect("a holder is a member").1
+    }
+
+    /// Returns the places at which an id may be, in the order to look there.
+    fn probe(&self, id: NodeId) -> impl Iterator<Item = usize> + use<> {
+        let last = self.entries.len() - 1;
+        let first = (id.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+        (0..=last).map(move |step| (first + step) & last)
+    }
 }
 
 /// The zones of the nodes.
@@ -129,6 +204,10 @@ pub(super) struct Zones {
 impl Zones {
     fn of(members: &[Member], copies: usize) -> Zones {
         let weighted = || members.iter().filter(|member| member.weight > 0);
+        let same = members.windows(2).all(|pair| pair[0].zone == pair[1].zone);
+        if same {
+            return Zones { of: vec![0; members.len()], count: 1, limit: copies, matter: false };
+        }
         let mut names: Vec<_> = weighted().map(|member| &member.zone).collect();
         names.sort_unstable();
         names.dedup();

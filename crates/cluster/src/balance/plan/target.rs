@@ -2,24 +2,24 @@
 //!
 //! One greedy pass over the units. It nearly always finds an optimum, and then it can prove it: no plan
 //! can keep more than `keepable` units. Otherwise `refine.rs` continues from its result. Among optimal
-//! choices it takes those the rules of balancing prefer: the kind a giver has more of, the lowest
-//! bucket, never the bucket received last.
+//! choices it takes those the rules of balancing prefer: the kind a giver has more of, never the bucket
+//! received last, and runs of neighbouring buckets (`give.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::table::{Node, Table};
+use super::give::give_surplus;
+use super::table::{Node, Nodes, Table};
 
-/// Sets `table.target`; `last_received` names for each node the bucket it should not give away. Returns
-/// true if the result is known to be optimal.
-pub(super) fn aim(table: &mut Table, last_received: &[Option<usize>]) -> bool {
+/// Sets `table.target`. Returns true if the result is known to be optimal.
+pub(super) fn aim(table: &mut Table) -> bool {
     let wanted = wanted_counts(table);
     let keepable = keepable(table, &wanted);
     drop_extra_units(table, &wanted);
     loosen_crowded_zones(table, &wanted);
     give_back(table, &wanted);
     let placed = place_missing_units(table, &wanted);
-    let given = give_surplus(table, &wanted, last_received);
+    let given = give_surplus(table, &wanted);
     let units: usize = table.buckets().map(|bucket| table.target[bucket].len()).sum();
     placed && given && units - table.copies_to_make() == keepable && crowded_units(table) == 0
 }
@@ -66,21 +66,36 @@ fn keepable(table: &Table, wanted: &[u32]) -> usize {
 }
 
 /// Removes units of buckets that have more copies than wanted, those on the fullest nodes first.
+/// As long as a node has too many, its units go from a whole run of buckets.
 fn drop_extra_units(table: &mut Table, wanted: &[u32]) {
+    let mut previous: Option<Node> = None;
     for bucket in 0..table.target.len() {
         while table.target[bucket].len() > table.copies {
-            let node = fullest(table, wanted, table.target[bucket].iter().copied());
+            let goes_too = |node: &Node| {
+                table.is_target(bucket, *node)
+                    && table.count[usize::from(*node)] > wanted[usize::from(*node)]
+                    && table.last_received[usize::from(*node)] != Some(bucket)
+            };
+            let any = || fullest(table, wanted, bucket, table.target[bucket].iter().copied());
+            let node = previous.filter(goes_too).unwrap_or_else(any);
             table.remove(bucket, node);
+            previous = Some(node);
         }
     }
 }
 
-/// Returns the node furthest above its wanted count; of equals the last, which is least likely the
-/// primary.
-fn fullest(table: &Table, wanted: &[u32], nodes: impl Iterator<Item = Node>) -> Node {
+/// Returns the node furthest above its wanted count, but not one that has received the bucket last, if there
+/// is another; of equals the last, which is least likely the primary.
+fn fullest(
+    table: &Table,
+    wanted: &[u32],
+    bucket: usize,
+    nodes: impl Iterator<Item = Node>,
+) -> Node {
     let above = |node: &Node| {
         let node = usize::from(*node);
-        i64::from(table.count[node]) - i64::from(wanted[node])
+        let is_old = table.last_received[node] != Some(bucket);
+        (is_old, i64::from(table.count[node]) - i64::from(wanted[node]))
     };
     nodes.max_by_key(above).expect("a bucket with extra units has units")
 }
@@ -100,8 +115,8 @@ fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
                     break;
                 }
                 let here = |node: &Node| table.zones.of[usize::from(*node)] == zone;
-                let node =
-                    fullest(table, wanted, table.target[bucket].iter().copied().filter(here));
+                let nodes = table.target[bucket].iter().copied().filter(here);
+                let node = fullest(table, wanted, bucket, nodes);
                 table.remove(bucket, node);
             }
         }
@@ -132,7 +147,8 @@ fn crowded_units(table: &Table) -> usize {
 /// Gives returning nodes their former buckets back, as far as they have room and others have too much:
 /// these copies have to be made anyway, and a node's own former buckets need only a delta.
 fn give_back(table: &mut Table, wanted: &[u32]) {
-    for (node, bucket) in core::mem::take(&mut table.places) {
+    let mut returns: Vec<Return> = Vec::new();
+    for (node, bucket) in core::mem::take(&mut table.reserved) {
         let has_room = table.count[usize::from(node)] < wanted[usize::from(node)];
         if !has_room || table.held[bucket].is_empty() || table.is_target(bucket, node) {
             continue;
@@ -146,29 +162,68 @@ fn give_back(table: &mut Table, wanted: &[u32]) {
         let above = |it: &Node| table.count[usize::from(*it)] > wanted[usize::from(*it)];
         let fits = |it: &Node| above(it) && zone_has_room_after(table, bucket, *it, node);
         let givers: Vec<Node> = table.target[bucket].iter().copied().filter(fits).collect();
-        if !givers.is_empty() {
-            let giver = fullest(table, wanted, givers.into_iter());
+        let giver = if givers.is_empty() {
+            exchange_giver(table, wanted, &mut returns, bucket)
+                .filter(|giver| zone_has_room_after(table, bucket, *giver, node))
+        } else {
+            Some(fullest(table, wanted, bucket, givers.into_iter()))
+        };
+        if let Some(giver) = giver {
             table.remove(bucket, giver);
             table.add(bucket, node);
+            returns.push(Return { bucket, giver, to: node });
         }
     }
 }
 
+/// A bucket that was given back, and by whom.
+struct Return {
+    bucket: usize,
+    giver: Node,
+    to: Node,
+}
+
+/// Makes a holder of a bucket able to give it back, although none has too much: another holder gives an
+/// earlier return in its place.
+fn exchange_giver(
+    table: &mut Table,
+    wanted: &[u32],
+    returns: &mut [Return],
+    bucket: usize,
+) -> Option<Node> {
+    for Return { bucket: earlier, giver, to } in returns {
+        if !table.is_target(bucket, *giver) {
+            continue;
+        }
+        let fits = |it: &Node| {
+            it != to
+                && table.count[usize::from(*it)] > wanted[usize::from(*it)]
+                && zone_has_room_after(table, *earlier, *it, *giver)
+        };
+        if let Some(instead) = table.target[*earlier].iter().copied().find(fits) {
+            table.remove(*earlier, instead);
+            table.add(*earlier, *giver);
+            return Some(core::mem::replace(giver, instead));
+        }
+    }
+    None
+}
+
 /// The nodes with room, the one with the most first.
-struct Room(BTreeSet<(Reverse<u32>, Node)>);
+pub(super) struct Room(BTreeSet<(Reverse<u32>, Node)>);
 
 impl Room {
-    fn of(table: &Table, wanted: &[u32]) -> Room {
+    pub(super) fn of(table: &Table, wanted: &[u32]) -> Room {
         let room = |node: usize| wanted[node].saturating_sub(table.count[node]);
         let nodes = (0..table.nodes()).filter(|node| room(*node) > 0);
         Room(nodes.map(|node| (Reverse(room(node)), node as Node)).collect())
     }
 
-    fn nodes(&self) -> impl Iterator<Item = Node> + use<'_> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + use<'_> {
         self.0.iter().map(|(_, node)| *node)
     }
 
-    fn take(&mut self, wanted: u32, table: &Table, node: Node) {
+    pub(super) fn take(&mut self, wanted: u32, table: &Table, node: Node) {
         let after = wanted - table.count[usize::from(node)];
         self.0.remove(&(Reverse(after + 1), node));
         if after > 0 {
@@ -177,27 +232,89 @@ impl Room {
     }
 }
 
-/// Gives every bucket its full number of units, each on the least loaded node that lacks it.
+/// Gives every bucket its full number of units. A run of neighbouring buckets gets them on the same nodes,
+/// until those have their fair part of all missing units; then the least loaded nodes follow.
 fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
+    let missing = |bucket: usize| table.copies.saturating_sub(table.target[bucket].len());
+    let units: usize = table.buckets().map(missing).sum();
+    if units == 0 {
+        return true;
+    }
     let mut room = Room::of(table, wanted);
+    let mut parts = fair_parts(table, wanted, units);
     let mut all_fit = true;
+    let mut previous = Nodes::new();
     for bucket in 0..table.target.len() {
-        while !table.held[bucket].is_empty() && table.target[bucket].len() < table.copies {
+        if table.held[bucket].is_empty() || table.target[bucket].len() >= table.copies {
+            continue;
+        }
+        let mut takers = Nodes::new();
+        while table.target[bucket].len() < table.copies {
             let fits =
                 |node: &Node| !table.is_target(bucket, *node) && table.zone_has_room(bucket, *node);
-            let node = room.nodes().find(fits);
+            let has_room =
+                |node: &Node| table.count[usize::from(*node)] < wanted[usize::from(*node)];
+            let has_part = |node: &Node| parts[usize::from(*node)] > 0 && has_room(node);
+            let before = || previous.iter().copied();
+            let node = before()
+                .find(|node| has_part(node) && fits(node))
+                .or_else(|| room.nodes().find(|node| has_part(node) && fits(node)))
+                .or_else(|| before().find(|node| has_room(node) && fits(node)))
+                .or_else(|| room.nodes().find(fits));
             if let Some(node) = node {
                 table.add(bucket, node);
                 room.take(wanted[usize::from(node)], table, node);
-            } else {
+                let part = &mut parts[usize::from(node)];
+                *part = part.saturating_sub(1);
+                takers.push(node);
+            } else if !all_fit || !place_by_exchange(table, bucket, &mut room, wanted) {
                 // No permitted node has room: the unit goes anywhere, and `refine` corrects that.
                 all_fit = false;
                 table.add(bucket, emptiest(table, bucket));
                 room = Room::of(table, wanted);
             }
         }
+        previous = takers;
     }
     all_fit
+}
+
+/// Returns the part of `units` missing units that each node gets, in proportion to its room.
+fn fair_parts(table: &Table, wanted: &[u32], units: usize) -> Vec<usize> {
+    let room = |node: usize| wanted[node].saturating_sub(table.count[node]) as usize;
+    let all: usize = (0..table.nodes()).map(room).sum();
+    (0..table.nodes()).map(|node| (units * room(node)).div_ceil(all.max(1))).collect()
+}
+
+/// Places a unit although every node with room holds its bucket already, or has no room for it in its zone:
+/// another node takes it, and passes a new unit of another bucket to a node with room. Returns false if
+/// there is no such exchange.
+pub(super) fn place_by_exchange(
+    table: &mut Table,
+    bucket: usize,
+    room: &mut Room,
+    wanted: &[u32],
+) -> bool {
+    let exchange = |with_room: Node, other: usize| {
+        let swaps = |node: &&Node| {
+            !table.is_held(other, **node)
+                && !table.is_target(bucket, **node)
+                && table.zone_has_room(bucket, **node)
+                && zone_has_room_after(table, other, **node, with_room)
+        };
+        let is_there = table.is_target(other, with_room);
+        let node = if is_there { None } else { table.target[other].iter().find(swaps) };
+        node.map(|node| (with_room, other, *node))
+    };
+    let others = 0..table.target.len();
+    let found =
+        room.nodes().find_map(|node| others.clone().find_map(|other| exchange(node, other)));
+    let Some((with_room, other, node)) = found else { return false };
+    table.remove(other, node);
+    table.add(other, with_room);
+    table.add(bucket, node);
+    room.take(wanted[usize::from(with_room)], table, with_room);
+    true
 }
 
 /// Returns the least loaded node with weight that lacks the bucket.
@@ -209,92 +326,8 @@ fn emptiest(table: &Table, bucket: usize) -> Node {
         .expect("there are as many nodes with weight as copies")
 }
 
-/// The buckets a node has to give, in the order of the buckets.
-struct Pile {
-    giver: Node,
-    last_received: Option<usize>,
-    primaries: Vec<usize>,
-    backups: Vec<usize>,
-}
-
-/// Moves units from nodes above their wanted count to nodes below it, in turns.
-fn give_surplus(table: &mut Table, wanted: &[u32], last_received: &[Option<usize>]) -> bool {
-    let mut givers: Vec<usize> =
-        (0..table.nodes()).filter(|node| table.count[*node] > wanted[*node]).collect();
-    if givers.is_empty() {
-        return true;
-    }
-    let mut piles = piles(table, &givers, last_received);
-    let mut room = Room::of(table, wanted);
-    let mut all_given = true;
-    while !givers.is_empty() {
-        givers.retain(|giver| {
-            if table.count[*giver] <= wanted[*giver] {
-                return false;
-            }
-            let gift = choose_gift(table, &mut piles[*giver], &room);
-            let Some((bucket, taker)) = gift else {
-                all_given = false;
-                return false;
-            };
-            table.remove(bucket, *giver as Node);
-            table.add(bucket, taker);
-            room.take(wanted[usize::from(taker)], table, taker);
-            true
-        });
-    }
-    all_given
-}
-
-/// Returns the piles of the givers; those of the other nodes stay empty.
-fn piles(table: &Table, givers: &[usize], last_received: &[Option<usize>]) -> Vec<Pile> {
-    let empty = |node: usize| Pile {
-        giver: node as Node,
-        last_received: last_received[node],
-        primaries: Vec::new(),
-        backups: Vec::new(),
-    };
-    let mut piles: Vec<Pile> = (0..table.nodes()).map(empty).collect();
-    let mut gives = vec![false; table.nodes()];
-    givers.iter().for_each(|giver| gives[*giver] = true);
-    for bucket in table.buckets() {
-        for (rank, node) in table.held[bucket].iter().enumerate() {
-            if gives[usize::from(*node)] && table.is_target(bucket, *node) {
-                let pile = &mut piles[usize::from(*node)];
-                (if rank == 0 { &mut pile.primaries } else { &mut pile.backups }).push(bucket);
-            }
-        }
-    }
-    piles
-}
-
-/// Returns the next bucket a giver gives and its taker; removes the bucket from the giver's pile.
-fn choose_gift(table: &Table, pile: &mut Pile, room: &Room) -> Option<(usize, Node)> {
-    let (giver, last_received) = (pile.giver, pile.last_received);
-    // If the numbers are equal, a backup goes: giving one away disturbs no client.
-    let mut kinds = [&mut pile.backups, &mut pile.primaries];
-    if kinds[1].len() > kinds[0].len() {
-        kinds.reverse();
-    }
-    for may_give_last_received in [false, true] {
-        for taker in room.nodes() {
-            for kind in &mut kinds {
-                let fits = |bucket: &usize| {
-                    (may_give_last_received || Some(*bucket) != last_received)
-                        && !table.is_target(*bucket, taker)
-                        && zone_has_room_after(table, *bucket, giver, taker)
-                };
-                if let Some(rank) = kind.iter().position(fits) {
-                    return Some((kind.remove(rank), taker));
-                }
-            }
-        }
-    }
-    None
-}
-
 /// Returns whether the taker's zone has room for the bucket once the giver has given it.
-fn zone_has_room_after(table: &Table, bucket: usize, giver: Node, taker: Node) -> bool {
+pub(super) fn zone_has_room_after(table: &Table, bucket: usize, giver: Node, taker: Node) -> bool {
     let zone = |node: Node| table.zones.of[usize::from(node)];
     zone(giver) == zone(taker) || table.zone_has_room(bucket, taker)
 }
