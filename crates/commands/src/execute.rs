@@ -188,7 +188,7 @@ fn runs_writes(session: &Session) -> bool {
     queue.into_iter().any(|queued| queued.spec.has(Flag::Write))
 }
 
-/// Returns a slot whose copy here may be stale, because its primary is unreachable.
+/// Returns a slot whose copy here may be behind, because its primary is pending.
 fn pending_slot<P: ServingPlane>(
     locked: &LockedSlots<'_, P>,
     env: &CommandEnv,

@@ -1,6 +1,7 @@
 //! The settings of a node: one table, one typed struct, and their parsing and formatting.
 //!
-//! This is the only definition of the settings, for the command line, the environment, the configuration file,
+//! This is the only definition of a node's settings (those of `opencluster settings` are in
+//! `cluster/src/map/settings.rs`; `backups`, `ack` and `buckets` here are only a new cluster's first values), for the command line, the environment, the configuration file,
 //! `CONFIG GET`, `SET` and `REWRITE`, and `docs/configuration.md`. To add a setting, add a field of [`Settings`],
 //! its default, and a row of [`TABLE`]; all of the above follow. This crate reads no environment and no files: the
 //! binary does, in `opencluster/src/config`.

@@ -1,5 +1,5 @@
 //! The lease: the time until which this node may serve. The applier sets it after the maps that it relies on, the
-//! control thread ends it, workers check it after commands have run and before their replies leave.
+//! control thread ends it, workers check it at the beginning of a round, and again before replies leave.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

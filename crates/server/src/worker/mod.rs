@@ -1,7 +1,8 @@
 //! An I/O thread: one epoll loop over its own connections. The worker reads, parses, runs and answers the
 //! requests of ready connections, one connection after the other, without handing anything to another thread.
 //!
-//! `serve.rs` handles a connection's turn, `execute.rs` one command under its locks; `connection.rs` is a
+//! `round.rs` reads all ready connections and batches their requests, `serve.rs` handles one connection's part,
+//! `execute.rs` one command under its locks; `down.rs` refuses commands without a lease; `connection.rs` is a
 //! connection's state between turns. `publish.rs` and `hear.rs` are the sending and receiving end of pub/sub.
 //! `waiting.rs` parks commands that cannot run yet, `release.rs` holds replies that wait for backups, `links.rs`
 //! reads from other nodes. `timing.rs` records how long commands took, `monitor.rs` sends them to monitors,
@@ -222,7 +223,7 @@ impl<'s> Worker<'s> {
             self.release();
             self.hear();
             self.close_idle();
-            self.settle();
+            self.publish_counts();
         }
         self.say_goodbye();
     }
@@ -350,7 +351,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
-    fn settle(&mut self) {
+    fn publish_counts(&mut self) {
         self.settle_statistics();
         let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;

@@ -1,5 +1,5 @@
 //! Connections that wait before a command can run: for a handover, for copies, for the timers of other nodes,
-//! for CLIENT PAUSE to end, for replicas (WAIT).
+//! for CLIENT PAUSE to end, for backups (WAIT).
 //!
 //! Waiting is a state, not a loop. The worker parks the parsed requests, and an event wakes the first of them
 //! for a retry: roles have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
