@@ -285,6 +285,11 @@ impl Control {
         }
     }
 
+    /// Returns whether this process is no member any more. It answers nothing then.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
     /// Returns the latest time for the next `Input::Tick`.
     pub fn wake_at(&self) -> Moment {
         if self.is_gone {

@@ -20,7 +20,7 @@ pub(crate) fn writes_of(changed: &Settings, changes: &[(&str, &str)]) -> Vec<Doc
 }
 
 fn write_of(name: &str, settings: &Settings) -> DocumentWrite {
-    let text = settings.get(name).expect("a setting of the table");
+    let text = settings.exact_text(name).expect("a setting of the table");
     DocumentWrite::put(format!("{SETTING_PREFIX}{name}"), text.into_bytes())
 }
 
@@ -38,9 +38,9 @@ pub(crate) fn differences(settings: &Settings, documents: &Documents) -> Vec<Set
     let difference = |name: &'static str| {
         let document = documents.get(&format!("{SETTING_PREFIX}{name}"))?;
         let cluster = std::str::from_utf8(&document.content).ok()?.to_owned();
+        let changed = settings.with_changes(&[(name, &cluster)]).ok()?;
         let here = settings.get(name)?;
-        let is_valid = settings.with_changes(&[(name, &cluster)]).is_ok();
-        (is_valid && here != cluster).then_some(SettingDifference { name, here, cluster })
+        (changed != *settings).then_some(SettingDifference { name, here, cluster })
     };
     cluster_wide().filter_map(|setting| difference(setting.name)).collect()
 }
@@ -127,6 +127,15 @@ mod tests {
         assert!(lines[0].contains("maxmemory-policy = volatile-ttl was given"), "{lines:#?}");
         assert!(lines[1].starts_with("backups = 2 was given"), "{lines:#?}");
         assert!(lines[2].contains("the cluster has buckets = 16"), "{lines:#?}");
+    }
+
+    #[test]
+    fn every_class_of_events_reaches_the_other_nodes() {
+        let cluster = with(&[("notify-keyspace-events", "KEAn")]);
+        let documents = founding_documents(&cluster);
+        assert_eq!(differences(&cluster, &documents), [], "the founder has its own value");
+        let without_new = with(&[("notify-keyspace-events", "KEA")]);
+        assert_eq!(differences(&without_new, &documents).len(), 1, "`n` counts, though not shown");
     }
 
     #[test]

@@ -17,7 +17,11 @@ use crate::timers::Hub;
 
 /// Serializes changes of the settings.
 #[derive(Default)]
-pub(crate) struct ConfigChanges(Mutex<Changed>);
+pub(crate) struct ConfigChanges {
+    changed: Mutex<Changed>,
+    /// Held while the file is rewritten. The control thread must not wait for a disk, so `changed` is free then.
+    rewriting: Mutex<()>,
+}
 
 #[derive(Default)]
 struct Changed {
@@ -30,7 +34,7 @@ struct Changed {
 impl ConfigChanges {
     /// Applies the settings of the whole cluster. Called for every map, before anything that was decided after it.
     pub(crate) fn follow(&self, settings: &ArcSwap<Settings>, timers: &Hub, map: &Map) {
-        let mut changed = self.0.lock();
+        let mut changed = self.changed.lock();
         let version = Some(map.documents().version());
         if changed.follows == version {
             return;
@@ -58,7 +62,7 @@ impl ConfigChanges {
         timers: &Hub,
         changes: &[(&str, &str)],
     ) -> Result<(), ChangeError> {
-        let mut changed = self.0.lock();
+        let mut changed = self.changed.lock();
         let next = settings.load().with_changes(changes)?;
         timers.settings_changed(&next);
         settings.store(Arc::new(next));
@@ -75,9 +79,10 @@ impl ConfigChanges {
         let Some(path) = file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
-        let changed = self.0.lock();
+        let _rewriting = self.rewriting.lock();
+        let names = self.changed.lock().names.clone();
         let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let text = rewrite_file(&text, &settings.load(), changed.names.iter().copied());
+        let text = rewrite_file(&text, &settings.load(), names.iter().copied());
         let text = text.map_err(|error| failed(&error))?;
         replace(path, text.as_bytes()).map_err(|error| failed(&error))
     }

@@ -110,6 +110,11 @@ impl News {
             chronicle.note(before, map, changes, outcomes, clock::now().0);
             say(&chronicle, changes, outcomes);
         }
+        let is_topology = |change: &Change| !matches!(change, Change::Write { .. });
+        let entry = changed.entry.as_ref();
+        if entry.is_some_and(|entry| !entry.changes.iter().any(is_topology)) {
+            return; // Only documents have changed: nothing for clients.
+        }
         let mut outbox = Outbox::new(mailboxes.len());
         let epoch = map.epoch().to_string();
         let channel = MAP_CHANNEL.as_bytes();

@@ -171,6 +171,16 @@ impl Settings {
         Some(find(name)?.read(self))
     }
 
+    /// Returns the value of a setting as a text from which another node reads the same value; `None` if there is no
+    /// such setting. `CONFIG GET` shows what Redis would show, which leaves out a letter of the event classes.
+    pub fn exact_text(&self, name: &str) -> Option<String> {
+        let setting = find(name)?;
+        Some(match setting.kind {
+            SettingKind::NotifyClasses => self.notify_keyspace_events.exact(),
+            _ => setting.read(self),
+        })
+    }
+
     /// Sets a setting from a text, at start. An error changes nothing.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
         let Some(setting) = find(name) else {

@@ -62,6 +62,12 @@ impl NotifyClasses {
         self.contains(class) && (self.contains(Self::KEYSPACE) || self.contains(Self::KEYEVENT))
     }
 
+    /// Returns all letters, also those that Redis leaves out: another node reads the same classes from it.
+    pub(super) fn exact(self) -> String {
+        let letters = Self::LETTERS.iter().chain(&Self::LAST_LETTERS);
+        letters.filter(|(_, class)| self.contains(*class)).map(|(letter, _)| *letter).collect()
+    }
+
     fn of_letter(letter: char) -> Option<NotifyClasses> {
         if letter == 'A' {
             return Some(Self::ALL);

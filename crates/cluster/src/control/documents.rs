@@ -32,10 +32,12 @@ pub struct WriteRequest {
     pub only_at: Option<LogIndex>,
 }
 
-/// The open requests of this node.
+/// The open requests of this node, the oldest first. One at a time is proposed: of two at once, one would be void.
 #[derive(Default)]
 pub(super) struct Writes {
     open: Vec<OpenWrite>,
+    /// Time of the next question to members that have not followed yet.
+    ask_at: Moment,
 }
 
 struct OpenWrite {
@@ -47,99 +49,141 @@ struct OpenWrite {
 }
 
 enum WriteState {
+    /// Waits for the ones before it.
+    Queued,
     /// Proposed at this version of the documents.
     Proposed(LogIndex),
     /// Committed. These members have not said that they have applied it.
-    Spreading { index: LogIndex, missing: BTreeSet<NodeId>, ask_at: Moment },
+    Spreading { index: LogIndex, missing: BTreeSet<NodeId> },
 }
 
 impl Writes {
     pub(super) fn next_due(&self) -> Option<Moment> {
-        let due = |write: &OpenWrite| match write.state {
-            WriteState::Proposed(_) => write.until,
-            WriteState::Spreading { ask_at, .. } => ask_at.min(write.until),
-        };
-        self.open.iter().map(due).min()
+        let ends = self.open.iter().map(|write| write.until);
+        let asks = self.open.iter().any(|it| matches!(it.state, WriteState::Spreading { .. }));
+        ends.chain(asks.then_some(self.ask_at)).min()
     }
 }
 
 impl Control {
     pub(super) fn on_ask_write(&mut self, id: u64, request: WriteRequest) {
         let map = self.map.clone().expect("a member has a map");
-        if let Some(text) = objection_to_write(&map, &request) {
+        let refusal = if self.yielding.is_some() {
+            Some("this side of the split cluster has ended in favour of another".to_owned())
+        } else if self.writes.open.len() >= OPEN_MAX {
+            Some("too many changes are under way; try again".to_owned())
+        } else {
+            objection_to_write(&map, &request)
+        };
+        if let Some(text) = refusal {
             return self.answer(id, Answer::Refused(text));
         }
-        if self.writes.open.len() >= OPEN_MAX {
-            let text = "too many changes are under way; try again";
-            return self.answer(id, Answer::Refused(text.into()));
-        }
         let until = self.now + OPERATOR_WAIT;
-        let version = map.documents().version();
-        self.propose_write(&request, version);
-        self.writes.open.push(OpenWrite {
-            id,
-            request,
-            state: WriteState::Proposed(version),
-            until,
-        });
+        self.writes.open.push(OpenWrite { id, request, state: WriteState::Queued, until });
+        self.propose_next_write(&map);
     }
 
-    fn propose_write(&mut self, request: &WriteRequest, expected: LogIndex) {
-        let documents = request.documents.clone();
-        self.propose(None, vec![Change::Write { documents, expected }]);
+    /// Proposes the oldest queued write, unless another one is undecided.
+    fn propose_next_write(&mut self, map: &Map) {
+        let is_proposed = |write: &OpenWrite| matches!(write.state, WriteState::Proposed(_));
+        while !self.writes.open.iter().any(is_proposed) {
+            let is_queued = |write: &OpenWrite| matches!(write.state, WriteState::Queued);
+            let Some(place) = self.writes.open.iter().position(is_queued) else { return };
+            if let Some(text) = objection_to_write(map, &self.writes.open[place].request) {
+                let write = self.writes.open.remove(place);
+                self.answer(write.id, Answer::Refused(text));
+                continue;
+            }
+            if map.documents().shows(&self.writes.open[place].request.documents) {
+                self.spread(place);
+                continue;
+            }
+            let expected = map.documents().version();
+            let documents = self.writes.open[place].request.documents.clone();
+            self.writes.open[place].state = WriteState::Proposed(expected);
+            self.propose(None, vec![Change::Write { documents, expected }]);
+        }
+    }
+
+    /// Waits from now on for the members to follow a write that the map shows.
+    fn spread(&mut self, place: usize) {
+        let (index, missing) = (self.applied, self.others().collect());
+        let until = self.now + patience(self.lease());
+        self.writes.ask_at = self.now;
+        let write = &mut self.writes.open[place];
+        (write.state, write.until) = (WriteState::Spreading { index, missing }, until);
     }
 
     /// Looks at every open write after the documents may have changed.
     pub(super) fn follow_writes(&mut self, map: &Map) {
-        let (now, version) = (self.now, map.documents().version());
+        let version = map.documents().version();
         let others: BTreeSet<NodeId> = self.others().collect();
-        for mut write in std::mem::take(&mut self.writes.open) {
+        for place in 0..self.writes.open.len() {
+            let write = &mut self.writes.open[place];
             match &mut write.state {
                 WriteState::Proposed(expected) if *expected != version => {
                     if map.documents().shows(&write.request.documents) {
-                        let (index, missing) = (self.applied, others.clone());
-                        write.until = now + patience(self.lease());
-                        write.state = WriteState::Spreading { index, missing, ask_at: now };
-                    } else if let Some(text) = objection_to_write(map, &write.request) {
-                        self.answer(write.id, Answer::Refused(text));
-                        continue;
+                        self.spread(place);
                     } else {
-                        // Another write came first, and this one is void.
-                        *expected = version;
-                        self.propose_write(&write.request, version);
+                        write.state = WriteState::Queued; // Another write came first: this one is void.
                     }
                 }
-                WriteState::Proposed(_) => {}
+                WriteState::Queued | WriteState::Proposed(_) => {}
                 WriteState::Spreading { missing, .. } => missing.retain(|it| others.contains(it)),
             }
-            self.writes.open.push(write);
         }
+        self.propose_next_write(map);
     }
 
     /// Asks the members that have not followed yet, and answers the requests that are done or too old.
     pub(super) fn go_on_with_writes(&mut self) {
+        if self.writes.open.is_empty() {
+            return;
+        }
         let now = self.now;
-        for mut write in std::mem::take(&mut self.writes.open) {
+        for write in std::mem::take(&mut self.writes.open) {
             let is_late = write.until <= now;
-            match &mut write.state {
-                WriteState::Proposed(_) if is_late => {
-                    let text = "no majority of the cluster was reached in time; the change may still \
-                                take effect";
-                    self.answer(write.id, Answer::Unknown(text.into()));
-                    continue;
-                }
+            match &write.state {
+                WriteState::Queued | WriteState::Proposed(_) if is_late => self.give_up(write),
                 WriteState::Spreading { missing, .. } if is_late || missing.is_empty() => {
                     self.answer(write.id, Answer::Done);
-                    continue;
                 }
-                WriteState::Spreading { missing, ask_at, .. } if *ask_at <= now => {
-                    *ask_at = now + ASK_AGAIN;
-                    let asked: Vec<NodeId> = missing.iter().copied().collect();
-                    self.send_all(asked, &Message::FollowAsk);
+                WriteState::Queued | WriteState::Proposed(_) | WriteState::Spreading { .. } => {
+                    self.writes.open.push(write);
                 }
-                WriteState::Proposed(_) | WriteState::Spreading { .. } => {}
             }
-            self.writes.open.push(write);
+        }
+        if self.writes.ask_at <= now {
+            self.writes.ask_at = now + ASK_AGAIN;
+            let missing = self.writes.open.iter().filter_map(|write| match &write.state {
+                WriteState::Spreading { missing, .. } => Some(missing),
+                WriteState::Queued | WriteState::Proposed(_) => None,
+            });
+            let asked: BTreeSet<NodeId> = missing.flatten().copied().collect();
+            self.send_all(asked, &Message::FollowAsk);
+        }
+        if let Some(map) = self.map.clone() {
+            self.propose_next_write(&map);
+        }
+    }
+
+    /// Answers a write that was not decided in time. It is not proposed again: later writes count.
+    fn give_up(&mut self, write: OpenWrite) {
+        let mut text = "no majority of the cluster was reached in time; nothing was changed";
+        if let WriteState::Proposed(expected) = write.state {
+            let documents = write.request.documents;
+            self.proposals.withdraw(&[Change::Write { documents, expected }]);
+            text =
+                "no majority of the cluster was reached in time; the change may still take effect";
+        }
+        self.answer(write.id, Answer::Unknown(text.into()));
+    }
+
+    /// Answers all open writes of a process that ends.
+    pub(super) fn end_writes(&mut self) {
+        for write in std::mem::take(&mut self.writes.open) {
+            let text = "this node is no member any more; the change may still take effect";
+            self.answer(write.id, Answer::Unknown(text.into()));
         }
     }
 
@@ -149,7 +193,7 @@ impl Control {
 
     pub(super) fn on_following(&mut self, from: NodeId, applied: LogIndex) {
         for write in &mut self.writes.open {
-            if let WriteState::Spreading { index, missing, .. } = &mut write.state
+            if let WriteState::Spreading { index, missing } = &mut write.state
                 && applied >= *index
             {
                 missing.remove(&from);

@@ -360,6 +360,7 @@ impl Control {
         for id in self.leaving.take().map(|leaving| leaving.askers).unwrap_or_default() {
             self.answer(id, Answer::Done);
         }
+        self.end_writes();
         self.out.push(Action::Gone(gone));
         self.is_gone = true;
     }

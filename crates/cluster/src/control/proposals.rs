@@ -66,6 +66,11 @@ impl Proposals {
         answered
     }
 
+    /// Stops repeating a proposal whose requester no longer waits for it.
+    pub(super) fn withdraw(&mut self, changes: &[Change]) {
+        self.open.retain(|open| open.entry.changes != changes);
+    }
+
     fn take_expired(&mut self, now: Moment) -> Vec<u64> {
         let mut expired = Vec::new();
         self.open.retain(|open| match &open.asker {

@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use e2e::{Client, Cluster, Effort, Server};
+use placement::Slot;
 use resp::Value;
 
 use crate::fleet::{Fleet, address};
@@ -106,11 +107,25 @@ fn a_cluster_behind_a_proxy_is_used_like_any_server() {
         client.run("EXEC"),
         Value::Array(vec![Value::Simple(b"OK".to_vec()), Value::Integer(2)])
     );
-    client.run("MULTI");
-    client.run("SET x 1");
-    client.run("SET y 1");
-    let Value::Error(refused) = client.run("EXEC") else { panic!() };
-    assert!(refused.starts_with(b"CROSSSLOT"), "{}", refused.escape_ascii());
+    // Two slots of one node: it refuses the transaction. Two nodes: the second key is not the first one's node's.
+    let in_bucket = |key: &str| Slot::of(key.as_bytes()).number() / 1024;
+    let near = (0..).map(|number| format!("near:{number}"));
+    let near = near.into_iter().find(|key| in_bucket(key) == in_bucket("x")).expect("one of many");
+    let nodes = cluster.nodes.iter().map(|node| node.client().run("GET x"));
+    let holder = nodes.into_iter().position(|reply| reply == Value::Null).expect("one serves x");
+    let elsewhere = (0..)
+        .map(|number| format!("far:{number}"))
+        .find(|key| cluster.nodes[holder].client().run(&format!("GET {key}")) != Value::Null);
+    let far = elsewhere.expect("one of many");
+    for (other, error) in [(&near, "CROSSSLOT"), (&far, "EXECABORT")] {
+        client.run("MULTI");
+        client.run("SET x 1");
+        client.run(&format!("SET {other} 1"));
+        let Value::Error(refused) = client.run("EXEC") else { panic!() };
+        assert!(refused.starts_with(error.as_bytes()), "{}", refused.escape_ascii());
+        assert_eq!(client.run("GET x"), Value::Null, "nothing of it was done");
+        assert_eq!(client.run(&format!("GET {other}")), Value::Null, "nothing of it was done");
+    }
     // WATCH detects a write by another client in between.
     assert!(client.run("WATCH {t}a").is_ok());
     fleet.proxies[1].client().run("SET {t}a 7");

@@ -158,6 +158,8 @@ impl ControlThread {
     fn on_event(&mut self, event: ControlEvent) {
         match event {
             ControlEvent::Input(input) => self.handle(input),
+            // Dropping the callback tells the requester that there is no answer.
+            ControlEvent::OperatorRequest { .. } if self.control.is_gone() => {}
             ControlEvent::OperatorRequest { ask, then } => {
                 self.last_ask += 1;
                 self.asked.insert(self.last_ask, then);

@@ -107,3 +107,41 @@ fn a_node_without_a_majority_says_that_the_write_is_undecided() {
     wait_for(&mut t, &[ask]);
     assert!(matches!(&t.answers[&ask], Answer::Unknown(_)), "{:?}", t.answers[&ask]);
 }
+
+#[test]
+fn a_write_that_was_given_up_is_not_made_hours_later() {
+    let mut t = World::of(3);
+    let cut = t.follower();
+    t.cut_off(&[cut]);
+    let early = write(&mut t, cut, "a", "early");
+    wait_for(&mut t, &[early]);
+    let late = write(&mut t, cut, "a", "late");
+    t.run(ms(1_000));
+    t.network.cut.clear();
+    wait_for(&mut t, &[late]);
+    t.run(ms(2_000));
+    let done = t.answers[&late] == Answer::Done;
+    let stands = text(&t, t.leader().unwrap(), "a");
+    assert_eq!(stands, if done { "late" } else { "" }, "{:?}", t.answers);
+}
+
+#[test]
+fn many_writes_at_once_are_all_done_with_one_entry_each() {
+    let mut t = World::of(3);
+    let before = t.map().epoch();
+    let asks: Vec<u64> = (0..100).map(|it| write(&mut t, 2, "a", &it.to_string())).collect();
+    wait_for(&mut t, &asks);
+    assert!(asks.iter().all(|ask| t.answers[ask] == Answer::Done));
+    assert_eq!(text(&t, 1, "a"), "99");
+    assert_eq!(t.map().epoch().0 - before.0, 100, "no entry was void");
+}
+
+#[test]
+fn a_node_that_leaves_answers_the_writes_it_has_begun() {
+    let mut t = World::of(3);
+    let leaver = t.follower();
+    t.leave(leaver);
+    t.run(ms(5));
+    let ask = write(&mut t, leaver, "a", "one");
+    wait_for(&mut t, &[ask]);
+}
