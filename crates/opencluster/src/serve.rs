@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_starts_over_keeps_all_flags_but_where_to_join_and_what_is_the_clusters() {
+    fn a_node_that_starts_over_keeps_all_flags_but_where_to_join() {
         let arguments = [
             "--port",
             "1",
@@ -368,7 +368,7 @@ mod tests {
             "--join=c:3",
         ];
         let (kept, given) = without_join(arguments.into_iter().map(OsString::from));
-        assert_eq!(kept, ["--port", "1", "--name=x"]);
+        assert_eq!(kept, ["--port", "1", "--backups", "2", "--name=x", "--ack=primary"]);
         assert_eq!(given.as_deref(), Some("c:3"));
     }
 }

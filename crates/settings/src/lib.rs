@@ -175,10 +175,8 @@ impl Settings {
     /// such setting. `CONFIG GET` shows what Redis would show, which leaves out a letter of the event classes.
     pub fn exact_text(&self, name: &str) -> Option<String> {
         let setting = find(name)?;
-        Some(match setting.kind {
-            SettingKind::NotifyClasses => self.notify_keyspace_events.exact(),
-            _ => setting.read(self),
-        })
+        let is_classes = setting.kind == SettingKind::NotifyClasses;
+        Some(if is_classes { self.notify_keyspace_events.exact() } else { setting.read(self) })
     }
 
     /// Sets a setting from a text, at start. An error changes nothing.

@@ -27,6 +27,8 @@ pub(super) struct Answers {
     id: LinkId,
     stream: Stream,
     unread: Vec<u8>,
+    /// True if the other end sends no more: once all is read, the stream is at its end.
+    hung_up: bool,
 }
 
 /// An incoming stream of frames from another node.
@@ -36,6 +38,8 @@ pub(super) struct Incoming {
     intake: Arc<parking_lot::Mutex<Intake>>,
     connection: u64,
     unread: Vec<u8>,
+    /// See [`Answers`].
+    hung_up: bool,
     back: SendBuffer<TURN_BYTES>,
     /// True if its next frame waits for a newer map.
     waits: bool,
@@ -66,7 +70,7 @@ impl Worker<'_> {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
         if stream.register(self.poller.registry(), token).is_ok() {
-            self.answers.push(Answers { id, stream, unread: Vec::new() });
+            self.answers.push(Answers { id, stream, unread: Vec::new(), hung_up: false });
         }
     }
 
@@ -83,6 +87,7 @@ impl Worker<'_> {
                 intake,
                 connection,
                 unread: Vec::new(),
+                hung_up: false,
                 back: SendBuffer::default(),
                 waits: false,
                 more: false,
@@ -90,13 +95,14 @@ impl Worker<'_> {
         }
     }
 
-    /// Handles an event of a link: it is writable again, or has answered.
-    pub(super) fn on_link(&mut self, id: LinkId) {
+    /// Handles an event of a link: it is writable again, has answered, or was closed by the other end.
+    pub(super) fn on_link(&mut self, id: LinkId, hung_up: bool) {
         let link = self.shared.data.links.get(id);
         if let Some(link) = &link {
             link.write();
         }
         let Some(place) = self.answers.iter().position(|answers| answers.id == id) else { return };
+        self.answers[place].hung_up |= hung_up;
         if self.read_answers(place).is_err() {
             let answers = self.answers.swap_remove(place);
             if let Some(link) = link {
@@ -110,8 +116,8 @@ impl Worker<'_> {
     fn read_answers(&mut self, place: usize) -> Result<(), BrokenConnection> {
         let shared = self.shared;
         let answers = &mut self.answers[place];
-        let Answers { stream, unread, .. } = answers;
-        let end = read_all(stream, unread, &mut self.buffer, usize::MAX)?;
+        let Answers { stream, unread, hung_up, .. } = answers;
+        let end = read_all(stream, unread, &mut self.buffer, usize::MAX, *hung_up)?;
         let link = shared.data.links.get(answers.id).ok_or(BrokenConnection)?;
         let mut at = 0;
         let mut acked = false;
@@ -166,8 +172,9 @@ impl Worker<'_> {
     }
 
     /// Applies the frames that another node has sent, and acknowledges them.
-    pub(super) fn on_intake(&mut self, key: usize) {
+    pub(super) fn on_intake(&mut self, key: usize, hung_up: bool) {
         let Some(mut incoming) = self.incoming.try_remove(key) else { return };
+        incoming.hung_up |= hung_up;
         let went_on = self.take_in(&mut incoming);
         match went_on {
             Ok(()) => {
@@ -186,8 +193,8 @@ impl Worker<'_> {
     fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), BrokenConnection> {
         // The limit grows with the unread bytes: a whole frame must fit, however large it is.
         let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
-        let Incoming { stream, unread, .. } = incoming;
-        let end = read_all(stream, unread, &mut self.buffer[..TURN_BYTES], max)?;
+        let Incoming { stream, unread, hung_up, .. } = incoming;
+        let end = read_all(stream, unread, &mut self.buffer[..TURN_BYTES], max, *hung_up)?;
         incoming.more = end == End::More;
         let intake = Arc::clone(&incoming.intake);
         let mut intake = intake.lock();
@@ -247,19 +254,21 @@ fn broken(_: BadFrame) -> BrokenConnection {
     BrokenConnection
 }
 
-/// Reads from the socket until it is empty or there are about `max` unread bytes.
+/// Reads from the socket until it is empty or there are about `max` unread bytes. If the other end has hung up, a short
+/// read is not the last: epoll has reported the end of the stream together with the bytes before it.
 fn read_all(
     stream: &mut Stream,
     unread: &mut Vec<u8>,
     buffer: &mut [u8],
     max: usize,
+    hung_up: bool,
 ) -> Result<End, BrokenConnection> {
     while unread.len() < max {
         match stream.read(buffer) {
             Ok(0) => return Ok(End::Closed),
             Ok(count) => {
                 unread.extend_from_slice(&buffer[..count]);
-                if count < buffer.len() && stream.short_read_is_all() {
+                if count < buffer.len() && stream.short_read_is_all() && !hung_up {
                     return Ok(End::Drained);
                 }
             }
@@ -268,4 +277,29 @@ fn read_all(
         }
     }
     Ok(End::More)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_found_although_it_comes_with_the_last_bytes() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("bound");
+        let mut peer = TcpStream::connect(address).expect("it listens");
+        let (here, _) = listener.accept().expect("it has connected");
+        here.set_nonblocking(true).expect("a socket");
+        let mut here = Stream::from(mio::net::TcpStream::from_std(here));
+        peer.write_all(b"last").expect("room");
+        drop(peer);
+        std::thread::sleep(std::time::Duration::from_millis(50)); // Both are there before the first read.
+        let (mut unread, mut buffer) = (Vec::new(), [0; 64]);
+        let end = read_all(&mut here, &mut unread, &mut buffer, usize::MAX, true);
+        assert!(matches!(end, Ok(End::Closed)));
+        assert_eq!(unread, b"last");
+    }
 }

@@ -206,13 +206,17 @@ impl<'s> Worker<'s> {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.acceptor.note_ready(),
-                    Token(token @ links::LINKS..) => self.on_link(links::link_of(token)),
-                    Token(token @ links::INTAKES..) => self.on_intake(token - links::INTAKES),
+                    Token(token @ links::LINKS..) => {
+                        self.on_link(links::link_of(token), event.is_read_closed());
+                    }
+                    Token(token @ links::INTAKES..) => {
+                        self.on_intake(token - links::INTAKES, event.is_read_closed());
+                    }
                     Token(_) => {}
                 }
             }
             for key in core::mem::take(&mut self.intakes_again) {
-                self.on_intake(key);
+                self.on_intake(key, false);
             }
             self.accept();
             self.resume_waiting();
