@@ -104,7 +104,8 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
         introduce(&shared.exchange, &link);
     }
     shared.exchange.afar.keep(&others);
-    shared.data.follow(map, access(&shared.settings.load()));
+    let access = access(&shared.settings.load());
+    shared.data.follow(map, access);
 }
 
 /// Hands data over to another side of the cluster if the control plane has asked for it. Called on the mover's
