@@ -112,6 +112,10 @@ fn no_key_is_evicted_for_what_waits_for_a_backup() {
     let mut client = primary.client();
     // With the usual second, a busy machine may add enough to the pause below for the primary to lose its lease.
     assert_eq!(client.run("CLUSTER SETTINGS lease 5s"), Value::Simple(b"OK".to_vec()));
+    let has_long_lease = |node: &Server| node.client().status()["settings"]["lease"] == "5s";
+    soon("both nodes know the longer lease", || cluster.nodes.iter().all(has_long_lease));
+    // Leases are renewed five times a second: until then each node has one of the usual length.
+    thread::sleep(Duration::from_secs(1));
     let value = "x".repeat(MIB / 4);
     let write_all = |client: &mut Client| {
         for number in 0..KEYS {
