@@ -1,5 +1,6 @@
 //! `cargo xtask chaos`: builds the node and `crates/e2e`'s chaos in release mode, and passes
-//! everything on. With `--report`, rewrites docs/benchmarks.md from the kept results.
+//! everything on. With `--report`, rewrites docs/benchmarks.md from the kept results. Its nodes are
+//! processes of `target/release/opencluster`, so that file must not be built again while it runs.
 use crate::bench;
 use crate::workspace::{cargo, run};
 

@@ -1,6 +1,6 @@
 //! Detects whether the servers have other work than this migration. If so, a single carrier moves few keys at
 //! a time, and pauses: a server executes one command after the other, and each client waits for the commands
-//! before its own.
+//! before its own. The servers are observed once, before the walk begins: load that starts later is not noticed.
 
 use std::thread;
 use std::time::{Duration, Instant};
