@@ -2,7 +2,7 @@
 //! has just joined. `cargo bench -p cluster`.
 
 use cluster::balance::decide::{PlanCursor, decide};
-use cluster::balance::{Plan, Readiness, View};
+use cluster::balance::{Plan, PlanView, Readiness};
 use cluster::map::{
     Boot, Change, ClusterSettings, DropReason, Endpoints, Epoch, LogIndex, Map, Member, NodeId,
     Zone,
@@ -29,7 +29,7 @@ fn decide_from_scratch(bencher: Bencher, map: &Map) {
     let giver = a_giver(map);
     bencher.bench(|| {
         let plan = Plan::of(black_box(map));
-        let view = View { map, plan: &plan };
+        let view = PlanView { map, plan: &plan };
         decide(view, giver, &mut PlanCursor::default(), |_| Readiness::Free)
     });
 }
@@ -40,7 +40,7 @@ fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
     let map = grown(nodes, Mask::M0FFF);
     let giver = a_giver(&map);
     let plan = Plan::of(&map);
-    let view = View { map: &map, plan: &plan };
+    let view = PlanView { map: &map, plan: &plan };
     bencher
         .bench(|| decide(black_box(view), giver, &mut PlanCursor::default(), |_| Readiness::Free));
 }

@@ -17,10 +17,10 @@ mod sizes; //       Sizes of buckets, as nodes report them.
 pub mod split; //   Splitting of buckets.
 
 pub use balancer::Balancer;
-pub use decide::{Decision, Reason, Step, StepKind, View};
+pub use decide::{Decision, PlanView, Reason, Step, StepKind};
 pub use engagement::{Engagement, MoveRole};
 pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
-pub use message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
+pub use message::{Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};
 pub use sizes::{BucketSize, SizeReport, Sizes};

@@ -22,5 +22,5 @@ mod tests;
 pub use entry::{Entry, LogEntry, Payload, Reconfiguration};
 pub use message::{Ballot, LogPlace, MessageBody, RaftMessage};
 pub use node::{Begin, Consensus, Delivery, ProposeError, TICK};
-pub use ready::{Applied, Committed, Ready};
+pub use ready::{AppliedEntry, Committed, Ready};
 pub use saved::{Configuration, HardState, Inconsistent, Persist, Saved, SnapshotData, Term};

@@ -45,7 +45,9 @@ pub use skew::{SKEW_MAX, Skew};
 
 use crate::Moment;
 use crate::balance;
-use crate::consensus::{Applied, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK};
+use crate::consensus::{
+    AppliedEntry, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK,
+};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 use balancing::Balancing;
@@ -163,7 +165,7 @@ impl Control {
         self.note_silence(was_stopped);
         self.dispatch(input);
         self.pass_time();
-        self.settle();
+        self.run_follow_ups();
         out.append(&mut self.out);
         if cfg!(debug_assertions) {
             self.check_invariants();
@@ -178,7 +180,7 @@ impl Control {
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
-            Input::Stuck { node } => self.feed_balancer(balance::Input::Stuck { node }),
+            Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
             Input::Beat { to, remaining_bytes } => self.send(to, Message::Beat { remaining_bytes }),
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),
@@ -308,7 +310,7 @@ impl Control {
     }
 
     /// Does all follow-up work until none is left.
-    fn settle(&mut self) {
+    fn run_follow_ups(&mut self) {
         loop {
             self.follow_election();
             self.send_proposals();
@@ -349,8 +351,8 @@ impl Control {
         }
     }
 
-    fn apply(&mut self, applied: Applied) {
-        let Applied { entry, outcomes, map } = applied;
+    fn apply(&mut self, applied: AppliedEntry) {
+        let AppliedEntry { entry, outcomes, map } = applied;
         if let Some(leader) = &mut self.leader {
             leader.note_applied(&entry);
         }
@@ -399,7 +401,7 @@ impl Control {
         self.count_grants();
         self.forget_fills();
         self.ask_for_new_basis();
-        self.feed_balancer(balance::Input::MapChanged);
+        self.feed_balancer(balance::BalanceInput::MapChanged);
         // Becoming alone, or no longer alone, takes effect at once.
         if self.is_alone() != (self.holder.until() == Moment::NEVER) {
             self.ask_for_lease();

@@ -28,7 +28,7 @@ pub use refusals::Refusals;
 pub use crate::replication::SlotState;
 
 use crate::Moment;
-use crate::fill::Source;
+use crate::fill::FillSource;
 use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
 use crate::serving::ServingPlane;
@@ -53,7 +53,7 @@ pub struct SendProgress {
 }
 
 impl SendProgress {
-    fn of(source: &Source) -> SendProgress {
+    fn of(source: &FillSource) -> SendProgress {
         let all = source.bucket.slots().len();
         let sent = all.saturating_sub(source.slots_left());
         let percent = u8::try_from(sent * 100 / all).unwrap_or(100);

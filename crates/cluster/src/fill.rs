@@ -9,5 +9,5 @@ mod taker; //  The receiving side.
 #[cfg(test)]
 mod tests;
 
-pub use source::{CHUNK_BYTES, Sent, Source};
-pub use taker::{FillOutcome, Taker};
+pub use source::{CHUNK_BYTES, FillSource, Sent};
+pub use taker::{FillOutcome, FillTaker};

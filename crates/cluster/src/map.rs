@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use away::Away;
 pub use bucket::{Bucket, Holders};
-pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, Source};
+pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, RecreateSource};
 pub use documents::{
     DOCUMENT_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, DOCUMENTS_BYTES_MAX, Document, DocumentError,
     DocumentWrite, Documents, SETTING_PREFIX,
@@ -37,10 +37,10 @@ pub use settings::{Ack, ClusterSettings, CrossSlot, Setting, SplitLargerThan};
 pub use written::NoMap;
 
 use chunked::Chunked;
-use written::Written;
+use written::WrittenMap;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
+#[serde(into = "WrittenMap", try_from = "WrittenMap")]
 pub struct Map {
     generation: Generation,
     /// The generation in favour of which this one has ended. Nothing changes any more after that.

@@ -16,9 +16,9 @@ mod ledger; //  Counts and conflicts, for `status` and metrics.
 #[cfg(test)]
 mod tests;
 
-pub use change::Batch;
+pub use change::ChangeBatch;
 pub use giver::{Course, Giver, Holdings};
 pub use ground::ServedGround;
 pub use ledger::{Conflict, Ledger, Side, Tally, Winner};
-pub use message::{MergeRequest, Reply};
-pub use taker::{Ground, Taker, diverged_at};
+pub use message::{MergeReply, MergeRequest};
+pub use taker::{Ground, MergeTaker, diverged_at};

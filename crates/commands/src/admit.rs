@@ -5,7 +5,7 @@ use placement::Slot;
 use resp::Reply;
 use store::Key;
 
-use crate::cluster::{Need, route};
+use crate::cluster::{NeededCopy, route};
 use crate::error::repeated;
 use crate::session::Queued;
 use crate::spec::is_container;
@@ -258,8 +258,8 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
     let locks = several(slots, env)?;
-    let writes = queued.iter().any(|command| need(command.spec, session) == Need::Primary);
-    route(&env.cluster, &locks, if writes { Need::Primary } else { Need::Copy })?;
+    let writes = queued.iter().any(|command| need(command.spec, session) == NeededCopy::Primary);
+    route(&env.cluster, &locks, if writes { NeededCopy::Primary } else { NeededCopy::Copy })?;
     if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
         return Ok(Locks::All { named: slots_in(locks) });
     }
@@ -271,9 +271,13 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
 
 /// Returns the kind of access the command needs to its slots on this connection.
 #[inline]
-fn need(spec: &Spec, session: &Session) -> Need {
+fn need(spec: &Spec, session: &Session) -> NeededCopy {
     const HERE: Flags = Flags::of(&[Flag::Write, Flag::NotKeys]);
-    if session.reads_backups && !spec.flags.intersects(HERE) { Need::Copy } else { Need::Primary }
+    if session.reads_backups && !spec.flags.intersects(HERE) {
+        NeededCopy::Copy
+    } else {
+        NeededCopy::Primary
+    }
 }
 
 fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {

@@ -30,7 +30,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "get",
         full_name: "config|get",
-        summary: "Returns the settings whose names fit a pattern.",
+        summary: "Returns the settings whose names match a pattern.",
         syntax: "parameter [parameter ...]",
         since: "2.0.0",
         complexity: OF_PARAMETERS,
@@ -51,7 +51,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "resetstat",
         full_name: "config|resetstat",
-        summary: "Begins the statistics of INFO anew.",
+        summary: "Resets the statistics of INFO.",
         since: "2.0.0",
         arity: 2,
         run: Some(reset_statistics),
@@ -60,7 +60,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "rewrite",
         full_name: "config|rewrite",
-        summary: "Writes what was changed into the configuration file.",
+        summary: "Writes changed settings into the configuration file.",
         since: "2.8.0",
         arity: 2,
         run: Some(rewrite),

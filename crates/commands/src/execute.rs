@@ -81,7 +81,8 @@ impl<T> DerefMut for OwnHost<T> {
 #[inline]
 pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
-    (session, output): (&mut Session, &mut Output),
+    session: &mut Session,
+    output: &mut Output,
     (plane, rules): (&'p P, ServingRules<'_>),
     bench: Workbench<'_>,
     lock: impl FnOnce(Locks) -> LockedSlots<'p, P>,

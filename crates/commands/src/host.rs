@@ -12,7 +12,7 @@ use cluster::control::OperatorRequest;
 use cluster::map::NodeId;
 use cluster::status::Status;
 use settings::Settings;
-use timers::Wish;
+use timers::TimerRequest;
 
 pub use facts::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, CpuTimes,
@@ -21,7 +21,7 @@ pub use facts::{
     Traffic, Unblock,
 };
 
-use crate::{Event, Kind, Session, Space};
+use crate::{Event, Session, Space, SubscriptionKind};
 
 /// The node, as commands see it. One trait, since every command gets all of it and every node implements all of it.
 pub trait Host {
@@ -52,10 +52,10 @@ pub trait Host {
     // Subscriptions and messages: SUBSCRIBE, PUBLISH, PUBSUB.
 
     /// Adds a new subscription of this connection to a name.
-    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>);
+    fn subscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &Arc<[u8]>);
 
     /// Removes an existing subscription of this connection to a name.
-    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]);
+    fn unsubscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &[u8]);
 
     /// Sends a message to all subscribers and returns their number. A connection that is subscribed to the channel
     /// and to matching patterns receives it, and counts, several times.
@@ -149,7 +149,7 @@ pub trait Host {
     // Timers: TIMER.*.
 
     /// Sends a request for this connection; if its command runs again after that, returns the answer.
-    fn ask_timers(&mut self, wish: Wish) -> Asked;
+    fn ask_timers(&mut self, wish: TimerRequest) -> Asked;
 
     // The process: SHUTDOWN, DEBUG.
 

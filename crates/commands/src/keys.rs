@@ -7,8 +7,8 @@ use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
 use placement::{Slot, SplitMix64};
 use settings::NotifyClasses;
 use store::{
-    Access, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable, Touch,
-    UnixMillis,
+    AccessTracking, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable,
+    Touch, UnixMillis,
 };
 
 use crate::cluster::View;
@@ -111,7 +111,7 @@ impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
 pub struct CommandEnv {
     pub now: UnixMillis,
     pub seed: Seed,
-    pub access: Access,
+    pub access: AccessTracking,
     pub notify: NotifyClasses,
     /// True if memory is short and nothing more can be evicted.
     pub out_of_memory: bool,
@@ -329,8 +329,8 @@ impl<'a> Keys<'a> {
 
     pub fn lfu_tuning(&self) -> LfuTuning {
         match self.env.access {
-            Access::Lfu(tuning) => tuning,
-            Access::Lru => LfuTuning { log_factor: 10, decay_minutes: 1 },
+            AccessTracking::Lfu(tuning) => tuning,
+            AccessTracking::Lru => LfuTuning { log_factor: 10, decay_minutes: 1 },
         }
     }
 
@@ -380,8 +380,8 @@ impl<'a> Keys<'a> {
             return Touch::Nothing;
         }
         let roll = match self.env.access {
-            Access::Lru => 0,
-            Access::Lfu(_) => (self.roll() >> 32) as u32,
+            AccessTracking::Lru => 0,
+            AccessTracking::Lfu(_) => (self.roll() >> 32) as u32,
         };
         Touch::at(self.env.now, self.env.access, roll)
     }

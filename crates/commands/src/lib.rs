@@ -52,8 +52,8 @@ pub use host::{
 };
 pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};
-pub use pubsub::{Kind, Space, Subscriptions, dismiss};
+pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
-pub use session::{Queued, Replies, Session, Watched};
+pub use session::{Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

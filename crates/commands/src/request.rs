@@ -27,7 +27,7 @@ impl<'a> Request<'a> {
 
     #[inline]
     pub fn prepare(args: Args<'a>, table: &Table, seed: &Seed) -> Request<'a> {
-        let found = table.find_with_id(args.at(0)).and_then(|found| resolve(found, args));
+        let found = table.find_with_id(args.at(0)).and_then(|(spec, id)| resolve(spec, id, args));
         let (spec, command) = match found {
             Some((spec, id)) => (Some(spec), id),
             None => (None, CommandId::NONE),
@@ -50,7 +50,8 @@ impl<'a> Request<'a> {
 /// (`COMMAND`) is returned itself if no argument follows.
 #[inline]
 fn resolve(
-    (spec, id): (&'static Spec, CommandId),
+    spec: &'static Spec,
+    id: CommandId,
     args: Args<'_>,
 ) -> Option<(&'static Spec, CommandId)> {
     if spec.subcommands.is_empty() {

@@ -19,7 +19,7 @@ pub struct Session {
     pub library_version: Vec<u8>,
     /// True if one of the three above has changed since the server last read them.
     pub texts_changed: bool,
-    pub replies: Replies,
+    pub replies: ReplyMode,
     /// True if the command's reply is a push message: it is sent even under CLIENT REPLY OFF.
     pub(crate) told: bool,
     /// True if this command's reply is the last one: the connection is then closed.
@@ -45,7 +45,7 @@ pub struct Session {
 
 /// The reply mode of a connection (`CLIENT REPLY`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Replies {
+pub enum ReplyMode {
     #[default]
     Sent,
     Off,
@@ -123,12 +123,12 @@ impl Session {
     /// Called before a command: returns the start of its reply, if the connection wants no reply.
     #[inline]
     pub fn begin_muted(&mut self, output: &Output) -> Option<Mark> {
-        if self.replies == Replies::Sent {
+        if self.replies == ReplyMode::Sent {
             return None;
         }
         self.told = false;
-        if self.replies == Replies::SkipNext {
-            self.replies = Replies::SkipThis;
+        if self.replies == ReplyMode::SkipNext {
+            self.replies = ReplyMode::SkipThis;
         }
         Some(output.mark())
     }
@@ -136,10 +136,10 @@ impl Session {
     /// Called after a command: removes its reply, unless it is that of CLIENT REPLY ON or one that is always sent.
     pub fn end_muted(&mut self, output: &mut Output, start: Mark) {
         self.replies = match self.replies {
-            Replies::Sent => return,
-            Replies::SkipThis => Replies::Sent,
-            Replies::Off => Replies::Off,
-            Replies::SkipNext => Replies::SkipNext,
+            ReplyMode::Sent => return,
+            ReplyMode::SkipThis => ReplyMode::Sent,
+            ReplyMode::Off => ReplyMode::Off,
+            ReplyMode::SkipNext => ReplyMode::SkipNext,
         };
         if !self.told {
             output.truncate(start);

@@ -12,7 +12,8 @@ use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use settings::NotifyClasses;
 use store::{
-    Access, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+    AccessTracking, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis,
+    digest_of,
 };
 
 pub use self::bus::Bus;
@@ -94,7 +95,7 @@ impl Default for TestNode {
         let env = CommandEnv {
             now: UnixMillis(1_700_000_000_000),
             seed: Seed::new(SEED),
-            access: Access::Lru,
+            access: AccessTracking::Lru,
             notify: NotifyClasses::NONE,
             out_of_memory: false,
             cluster: Arc::new(alone()),

@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "exec",
         full_name: "exec",
-        summary: "Runs all queued commands as one, unless a watched key has changed.",
+        summary: "Runs all queued commands atomically, unless a watched key has changed.",
         since: "1.2.0",
         complexity: "Depends on the commands in the transaction.",
         flags: Flags::of(&[
@@ -68,7 +68,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "watch",
         full_name: "watch",
-        summary: "Lets the next EXEC run only if these keys have not changed until then.",
+        summary: "Makes the next EXEC run only if these keys have not changed by then.",
         syntax: "key...",
         since: "2.2.0",
         complexity: "O(1) for every key.",

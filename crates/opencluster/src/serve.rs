@@ -53,7 +53,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;
     // 3) The node.
     let memory = Jemalloc::prepare();
-    let memory = memory.map_err(|error| refused(format!("cannot ask the allocator: {error}")))?;
+    let memory = memory
+        .map_err(|error| refused(format!("cannot read the allocator's statistics: {error}")))?;
     let options = NodeOptions {
         settings: settings.clone(),
         memory: Arc::new(memory),

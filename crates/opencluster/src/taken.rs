@@ -50,7 +50,7 @@ impl fmt::Display for Neighbour {
             }
             Neighbour::Web => f.write_str("a web server answers there"),
             Neighbour::Stranger => f.write_str("something that does not speak RESP answers there"),
-            Neighbour::Silent => f.write_str("something listens there and says nothing"),
+            Neighbour::Silent => f.write_str("a process that does not answer listens there"),
         }
     }
 }

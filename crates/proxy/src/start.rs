@@ -175,7 +175,7 @@ fn write_first(address: &Address, config: &Config, options: &Options) -> Result<
     match control.call(&command) {
         Ok(Value::Integer(1)) => Ok(()),
         Ok(Value::Integer(_)) => {
-            Err(unfit("somebody else has just made it part of a fleet".to_owned()))
+            Err(unfit("another process has just made it part of a fleet".to_owned()))
         }
         Ok(other) => Err(unfit(format!("it answers MSETNX with {other}"))),
         Err(error) => Err(unfit(error.to_string())),

@@ -16,7 +16,7 @@ pub struct Output {
     bytes: Vec<u8>,
     head: usize,
     /// Shared values placed between the owned bytes, in order. None of them is sent entirely.
-    shared: VecDeque<Shared>,
+    shared: VecDeque<SharedPart>,
     /// The number of bytes of the first shared value that are sent. Not zero only when `head` has reached it.
     shared_head: usize,
     /// Unsent bytes of all shared values.
@@ -26,7 +26,7 @@ pub struct Output {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPart {
     /// The number of owned `bytes` that precede it.
     at: usize,
     value: Arc<Vec<u8>>,
@@ -71,7 +71,7 @@ impl Output {
 
     /// Returns the memory held for this connection alone; shared values belong to the store.
     pub fn capacity(&self) -> usize {
-        self.bytes.capacity() + self.shared.capacity() * size_of::<Shared>()
+        self.bytes.capacity() + self.shared.capacity() * size_of::<SharedPart>()
     }
 
     /// Appends bytes that are already encoded.
@@ -92,7 +92,7 @@ impl Output {
             return; // A chunk must not be empty, or sending would not advance past it.
         }
         self.shared_len += value.len();
-        self.shared.push_back(Shared { at: self.bytes.len(), value: Arc::clone(value) });
+        self.shared.push_back(SharedPart { at: self.bytes.len(), value: Arc::clone(value) });
     }
 
     /// Returns the unsent bytes up to `until`, in the pieces they are stored in.

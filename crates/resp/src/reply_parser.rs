@@ -3,7 +3,7 @@
 //! our stack.
 
 use crate::error::ProtocolError;
-use crate::skip::{Item, ItemKind};
+use crate::skip::{ItemKind, ReplyItem};
 use crate::value::Value;
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ impl Default for ReplyLimits {
 pub struct ReplyParser {
     limits: ReplyLimits,
     /// Aggregates that are begun and not yet complete, the outermost first.
-    open: Vec<Open>,
+    open: Vec<OpenAggregate>,
     /// Number of bytes of the reply that are parsed.
     done: usize,
     /// Number of values announced in the reply so far.
@@ -36,7 +36,7 @@ pub struct ReplyParser {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenAggregate {
     kind: OpenKind,
     items: Vec<Value>,
     items_left: u64,
@@ -59,7 +59,7 @@ impl ReplyParser {
     /// Returns the reply that begins at `at` and its end, or `None` if it is incomplete. Then call again with more
     /// bytes; the reply may have moved to another position in the meantime.
     pub fn next(&mut self, buf: &[u8], at: usize) -> Result<Option<(Value, usize)>, ProtocolError> {
-        while let Some(item) = Item::read(&buf[at + self.done..])? {
+        while let Some(item) = ReplyItem::read(&buf[at + self.done..])? {
             self.done += item.len;
             let Some(value) = self.begin(item.kind)? else { continue };
             if let Some(reply) = self.close(value) {
@@ -94,7 +94,7 @@ impl ReplyParser {
         if self.open.len() == self.limits.depth_max || self.items > self.limits.items_max {
             return Err(ProtocolError::TooBigReply);
         }
-        let open = Open { kind, items: Vec::new(), items_left };
+        let open = OpenAggregate { kind, items: Vec::new(), items_left };
         if items_left == 0 {
             return Ok(Some(open.finish()));
         }
@@ -117,7 +117,7 @@ impl ReplyParser {
     }
 }
 
-impl Open {
+impl OpenAggregate {
     fn finish(mut self) -> Value {
         match self.kind {
             OpenKind::Array => Value::Array(self.items),

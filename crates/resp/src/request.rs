@@ -223,23 +223,23 @@ impl RequestParser {
         loop {
             self.progress = match self.progress {
                 ParseState::Count { scanned } => match read_count(request, scanned, limits)? {
-                    Line::Read { number: 0, end } => {
+                    CountLine::Read { number: 0, end } => {
                         return Ok(Parsed::Request { end, args: 0 });
                     }
-                    Line::Read { number, end } => {
+                    CountLine::Read { number, end } => {
                         ParseState::Length { at: end, scanned: 0, args_left: number }
                     }
-                    Line::Incomplete { scanned } => {
+                    CountLine::Incomplete { scanned } => {
                         self.progress = ParseState::Count { scanned };
                         return Ok(Parsed::Incomplete { missing_hint: 1 });
                     }
                 },
                 ParseState::Length { at, scanned, args_left } => {
                     match read_length(&request[at..], scanned, limits)? {
-                        Line::Read { number, end } => {
+                        CountLine::Read { number, end } => {
                             ParseState::Bulk { at: at + end, len: number, args_left }
                         }
-                        Line::Incomplete { scanned } => {
+                        CountLine::Incomplete { scanned } => {
                             self.progress = ParseState::Length { at, scanned, args_left };
                             return Ok(Parsed::Incomplete { missing_hint: 1 });
                         }
@@ -334,32 +334,32 @@ fn longer_number(buf: &[u8], at: usize, mut number: usize) -> Option<(usize, usi
 }
 
 /// The result of reading a line that holds a number. Offsets are relative to the line.
-enum Line {
+enum CountLine {
     Read { number: usize, end: usize },
     Incomplete { scanned: usize },
 }
 
-fn read_count(line: &[u8], scanned: usize, limits: &Limits) -> Result<Line, ProtocolError> {
+fn read_count(line: &[u8], scanned: usize, limits: &Limits) -> Result<CountLine, ProtocolError> {
     let Some(text_end) = find(b'\r', line, scanned, limits.inline_bytes_max) else {
         return unfinished(line, limits, ProtocolError::TooBigMultibulkCount);
     };
     if line.len() < text_end + 2 {
-        return Ok(Line::Incomplete { scanned: text_end });
+        return Ok(CountLine::Incomplete { scanned: text_end });
     }
     let count = parse_integer(&line[1..text_end]).ok_or(ProtocolError::InvalidMultibulkLength)?;
     // `*-1` is an empty request, as `*0` is.
     let number =
         usize::try_from(count.max(0)).map_err(|_| ProtocolError::InvalidMultibulkLength)?;
     limits.check_args(number)?;
-    Ok(Line::Read { number, end: text_end + 2 })
+    Ok(CountLine::Read { number, end: text_end + 2 })
 }
 
-fn read_length(line: &[u8], scanned: usize, limits: &Limits) -> Result<Line, ProtocolError> {
+fn read_length(line: &[u8], scanned: usize, limits: &Limits) -> Result<CountLine, ProtocolError> {
     let Some(text_end) = find(b'\r', line, scanned, limits.inline_bytes_max) else {
         return unfinished(line, limits, ProtocolError::TooBigBulkCount);
     };
     if line.len() < text_end + 2 {
-        return Ok(Line::Incomplete { scanned: text_end });
+        return Ok(CountLine::Incomplete { scanned: text_end });
     }
     if line[0] != b'$' {
         return Err(ProtocolError::ExpectedDollar(line[0]));
@@ -368,14 +368,18 @@ fn read_length(line: &[u8], scanned: usize, limits: &Limits) -> Result<Line, Pro
         .and_then(|len| usize::try_from(len).ok())
         .ok_or(ProtocolError::InvalidBulkLength)?;
     limits.check_bulk(number)?;
-    Ok(Line::Read { number, end: text_end + 2 })
+    Ok(CountLine::Read { number, end: text_end + 2 })
 }
 
-fn unfinished(line: &[u8], limits: &Limits, too_big: ProtocolError) -> Result<Line, ProtocolError> {
+fn unfinished(
+    line: &[u8],
+    limits: &Limits,
+    too_big: ProtocolError,
+) -> Result<CountLine, ProtocolError> {
     if line.len() > limits.inline_bytes_max {
         return Err(too_big);
     }
-    Ok(Line::Incomplete { scanned: line.len() })
+    Ok(CountLine::Incomplete { scanned: line.len() })
 }
 
 /// Finds `byte` after the first `scanned` bytes and within the limit. Redis checks a line's length only while it

@@ -35,7 +35,7 @@ impl ReplySkipper {
             *self = ReplySkipper { items_left: 1, done: 0 };
         }
         while self.items_left > 0 {
-            let Some(item) = Item::read(&reply[self.done..])? else {
+            let Some(item) = ReplyItem::read(&reply[self.done..])? else {
                 return Ok(None);
             };
             self.done += item.len;
@@ -48,7 +48,7 @@ impl ReplySkipper {
 }
 
 /// One item of a reply: a whole scalar, or the header of an aggregate whose items follow.
-pub(crate) struct Item<'b> {
+pub(crate) struct ReplyItem<'b> {
     pub(crate) kind: ItemKind<'b>,
     /// Its length in the buffer, in bytes.
     pub(crate) len: usize,
@@ -95,10 +95,10 @@ impl ItemKind<'_> {
     }
 }
 
-impl<'b> Item<'b> {
+impl<'b> ReplyItem<'b> {
     /// Reads the item at the start of `buf`, or returns `None` if it is incomplete.
     #[inline]
-    pub(crate) fn read(buf: &'b [u8]) -> Result<Option<Item<'b>>, ProtocolError> {
+    pub(crate) fn read(buf: &'b [u8]) -> Result<Option<ReplyItem<'b>>, ProtocolError> {
         let Some((&first, _)) = buf.split_first() else { return Ok(None) };
         let Some(text) = read_line(buf)? else { return Ok(None) };
         let after_line = text.len() + 3;
@@ -121,7 +121,7 @@ impl<'b> Item<'b> {
             b'_' | b'#' => return Err(ProtocolError::InvalidReply),
             other => return Err(ProtocolError::UnknownReplyType(other)),
         };
-        Ok(Some(Item { kind, len: after_line }))
+        Ok(Some(ReplyItem { kind, len: after_line }))
     }
 }
 
@@ -129,10 +129,10 @@ fn read_bulk<'b>(
     buf: &'b [u8],
     first: u8,
     text: &'b [u8],
-) -> Result<Option<Item<'b>>, ProtocolError> {
+) -> Result<Option<ReplyItem<'b>>, ProtocolError> {
     let start = text.len() + 3;
     if text == b"-1" && first == b'$' {
-        return Ok(Some(Item { kind: ItemKind::Null, len: start }));
+        return Ok(Some(ReplyItem { kind: ItemKind::Null, len: start }));
     }
     let len = usize::try_from(length(text)?).map_err(|_| ProtocolError::InvalidReply)?;
     if len > BULK_BYTES_MAX {
@@ -148,7 +148,7 @@ fn read_bulk<'b>(
         _ if content.get(3) == Some(&b':') => ItemKind::Verbatim(content),
         _ => return Err(ProtocolError::InvalidReply),
     };
-    Ok(Some(Item { kind, len: start + len + 2 }))
+    Ok(Some(ReplyItem { kind, len: start + len + 2 }))
 }
 
 /// Returns the text between the type byte and the line break.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use commands::{ClientFacts, CommandId, Kind, Session, Table};
+use commands::{ClientFacts, CommandId, Session, SubscriptionKind, Table};
 use parking_lot::Mutex;
 use store::UnixMillis;
 
@@ -142,11 +142,11 @@ impl ClientInfo {
         }
     }
 
-    fn subscriptions(&self) -> [(&AtomicU32, Kind); 3] {
+    fn subscriptions(&self) -> [(&AtomicU32, SubscriptionKind); 3] {
         [
-            (&self.channels, Kind::Channel),
-            (&self.patterns, Kind::Pattern),
-            (&self.shard_channels, Kind::ShardChannel),
+            (&self.channels, SubscriptionKind::Channel),
+            (&self.patterns, SubscriptionKind::Pattern),
+            (&self.shard_channels, SubscriptionKind::ShardChannel),
         ]
     }
 

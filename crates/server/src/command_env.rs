@@ -5,7 +5,7 @@ use std::sync::Arc;
 use commands::CommandEnv;
 use commands::cluster::View;
 use settings::{EvictionPolicy, NodeCrossSlot, Settings};
-use store::{Access, LfuTuning, Seed};
+use store::{AccessTracking, LfuTuning, Seed};
 
 use crate::clock;
 
@@ -24,17 +24,17 @@ pub(crate) fn command_env(settings: &Settings, cluster: Arc<View>, seed: &Seed) 
 }
 
 /// Returns the way in which accesses are recorded.
-pub(crate) fn access(settings: &Settings) -> Access {
+pub(crate) fn access(settings: &Settings) -> AccessTracking {
     match settings.maxmemory_policy {
         EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
-            Access::Lfu(lfu_tuning(settings))
+            AccessTracking::Lfu(lfu_tuning(settings))
         }
         EvictionPolicy::NoEviction
         | EvictionPolicy::AllKeysLru
         | EvictionPolicy::VolatileLru
         | EvictionPolicy::AllKeysRandom
         | EvictionPolicy::VolatileRandom
-        | EvictionPolicy::VolatileTtl => Access::Lru,
+        | EvictionPolicy::VolatileTtl => AccessTracking::Lru,
     }
 }
 

@@ -9,7 +9,7 @@ use cluster::Moment;
 use cluster::control::{Gone, Input, MapChanged};
 use cluster::data::{MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
-use cluster::merge::{MergeRequest, Reply, Taker};
+use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use placement::Hashmask;
 
 use crate::command_env::access;
@@ -38,7 +38,7 @@ impl DataPlane for Shared {
         }
         follow(self, &changed.map);
         let links = &self.data.links;
-        self.news.map_changed((&before, changed), &self.exchange, (links, &self.mailboxes));
+        self.news.map_changed(&before, changed, &self.exchange, links, &self.mailboxes);
         self.timers.map_changed(&changed.map);
     }
 
@@ -71,9 +71,9 @@ impl DataPlane for Shared {
         self.merging.bring(buckets);
     }
 
-    fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply> {
+    fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply> {
         let settings = self.settings.load_full();
-        self.merging.answer(&self.data, settings.data_dir.as_deref(), (question, taker))
+        self.merging.answer(&self.data, settings.data_dir.as_deref(), question, taker)
     }
 
     fn beat(&self, from: NodeId, remaining_bytes: u64) {

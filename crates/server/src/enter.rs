@@ -18,8 +18,7 @@ use crate::cluster_settings::founding_documents;
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
 use crate::peer::{
-    Candidate, JoinError, Joined, Patience, Roster, announce_loading, draw_number, is_unknown_at,
-    join,
+    JoinError, Joined, Joiner, Patience, Roster, announce_loading, draw_number, is_unknown_at, join,
 };
 
 /// Interval at which a process that is still loading announces it.
@@ -157,15 +156,15 @@ fn found(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, 
     let map = Map::found(identity.me.clone(), mask(settings), cluster_settings(settings))
         .with_documents(founding_documents(settings));
     let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
-    identity.settle(cluster, roster, Begin::Found(map), None)
+    identity.into_membership(cluster, roster, Begin::Found(map), None)
 }
 
 fn join_others(mut identity: NodeIdentity, settings: &Settings) -> Result<Membership, String> {
-    let asked = identity.ask((&settings.join.0, Patience::Long), settings);
+    let asked = identity.ask(&settings.join.0, Patience::Long, settings);
     let joined = asked.map_err(|error| error.to_string())?;
     let welcome = identity.welcomed(joined);
     let (cluster, roster) = (welcome.cluster, roster_of(&identity.me, &welcome));
-    identity.settle(cluster, roster, Begin::Join, Some(welcome))
+    identity.into_membership(cluster, roster, Begin::Join, Some(welcome))
 }
 
 /// Returns a node with a log to its cluster. It asks at the configured addresses and at those in its log. If no
@@ -182,11 +181,16 @@ fn come_back(mut identity: NodeIdentity, settings: &Settings) -> Result<Membersh
     }
     let saved = std::mem::take(&mut identity.saved);
     if identity.asks_first && !addresses.is_empty() {
-        match identity.ask((&addresses, Patience::Short), settings) {
+        match identity.ask(&addresses, Patience::Short, settings) {
             Ok(joined) => {
                 let welcome = identity.welcomed(joined);
                 let roster = roster_of(&identity.me, &welcome);
-                return identity.settle(cluster, roster, Begin::Resume(saved), Some(welcome));
+                return identity.into_membership(
+                    cluster,
+                    roster,
+                    Begin::Resume(saved),
+                    Some(welcome),
+                );
             }
             Err(error) if !error.may_pass() => return Err(error.to_string()),
             Err(error) => {
@@ -198,7 +202,7 @@ fn come_back(mut identity: NodeIdentity, settings: &Settings) -> Result<Membersh
     let roster = Roster::new(identity.me.peer(), cluster, map.generation(), map.members());
     let me = Some(identity.me.id);
     let unheard = Unheard { me, addresses, password: settings.requirepass.clone() };
-    let place = identity.settle(cluster, roster, Begin::Resume(saved), None)?;
+    let place = identity.into_membership(cluster, roster, Begin::Resume(saved), None)?;
     Ok(Membership { unheard, ..place })
 }
 
@@ -247,7 +251,7 @@ impl NodeIdentity {
         let say = move || {
             let patience = Patience::Short;
             let (addresses, password, secret) = (&addresses[..], &password, &secret);
-            let candidate = Candidate { addresses, patience, password, secret, request };
+            let candidate = Joiner { addresses, patience, password, secret, request };
             while until_done.recv_timeout(SAY_LOADING) == Err(RecvTimeoutError::Timeout) {
                 announce_loading(&candidate);
             }
@@ -280,12 +284,13 @@ impl NodeIdentity {
 
     fn ask(
         &self,
-        (addresses, patience): (&[JoinAddress], Patience),
+        addresses: &[JoinAddress],
+        patience: Patience,
         settings: &Settings,
     ) -> Result<Joined, JoinError> {
         let request = self.request();
         let (password, secret) = (&settings.requirepass, &settings.secret);
-        join(&Candidate { addresses, patience, password, secret, request })
+        join(&Joiner { addresses, patience, password, secret, request })
     }
 
     fn welcomed(&mut self, joined: Joined) -> Welcome {
@@ -295,7 +300,7 @@ impl NodeIdentity {
         joined.welcome
     }
 
-    fn settle(
+    fn into_membership(
         self,
         cluster: ClusterId,
         roster: Roster,

@@ -25,7 +25,7 @@ impl Default for Evictor {
 }
 
 /// Inputs and outputs of an eviction.
-pub(crate) struct Room<'a> {
+pub(crate) struct EvictionContext<'a> {
     pub data: &'a Data,
     pub env: &'a CommandEnv,
     pub outcome: &'a mut Outcome,
@@ -33,7 +33,7 @@ pub(crate) struct Room<'a> {
     pub rng: &'a mut SplitMix64,
 }
 
-impl Room<'_> {
+impl EvictionContext<'_> {
     /// Returns whether memory is within its limit.
     #[inline]
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
@@ -47,7 +47,7 @@ impl Evictor {
     /// Evicts keys until memory is within its limit or `ROUND_MAX` keys are gone. Returns false if no more key
     /// is eligible. The caller must hold no slot lock, because this function may wait for any of them.
     #[cold]
-    pub(crate) fn evict(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
+    pub(crate) fn evict(&mut self, settings: &Settings, room: &mut EvictionContext<'_>) -> bool {
         let policy = policy(settings.maxmemory_policy);
         if policy != self.policy {
             self.pool.clear();
@@ -68,7 +68,7 @@ impl Evictor {
         true
     }
 
-    fn evict_one(&mut self, settings: &Settings, room: &mut Room<'_>) -> bool {
+    fn evict_one(&mut self, settings: &Settings, room: &mut EvictionContext<'_>) -> bool {
         let samples = (settings.maxmemory_samples as usize).clamp(1, SAMPLES_MAX);
         for _ in 0..samples {
             if let Some(candidate) = self.sample(lfu_tuning(settings), room) {
@@ -83,7 +83,7 @@ impl Evictor {
         false
     }
 
-    fn sample(&self, tuning: LfuTuning, room: &mut Room<'_>) -> Option<Candidate> {
+    fn sample(&self, tuning: LfuTuning, room: &mut EvictionContext<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
         let state = room.data.keyspace.lock_one(slot);
         if !state.replica().is_serving() {
@@ -94,7 +94,7 @@ impl Evictor {
 }
 
 /// Returns a slot with an eligible key: the first one at or after a random position.
-fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
+fn random_slot(policy: Policy, room: &mut EvictionContext<'_>) -> Option<Slot> {
     let keyspace = &room.data.keyspace;
     let number = room.rng.draw() % u64::from(Slot::COUNT);
     let start = u16::try_from(number).ok().and_then(Slot::new)?;
@@ -109,7 +109,7 @@ fn random_slot(policy: Policy, room: &mut Room<'_>) -> Option<Slot> {
 }
 
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
-fn remove(candidate: &Candidate, policy: Policy, room: &mut Room<'_>) -> bool {
+fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>) -> bool {
     let key = room.env.seed.key(&candidate.key);
     let locked = LockedSlots::lock(room.data, Locks::One(key.slot()));
     let opened = ServedSlots::open(room.data, locked, Access::WRITE, room.effects);

@@ -15,19 +15,20 @@ use cluster::serving::WrittenSlots;
 use cluster::status::Status;
 use commands::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Event,
-    Host, Identity, Kind, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause,
-    Post, Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, Traffic, Unblock,
+    Host, Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
+    Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
+    Unblock,
 };
-use settings::{NotifyClasses, Settings, find};
+use settings::{ChangeError, NotifyClasses, Settings, find};
 use store::UnixMillis;
-use timers::{TimerAnswer, TimerRefusal, Wish};
+use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
 
 use crate::clients::ClientInfo;
 use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
-use crate::pubsub::{Branch, News, announce};
+use crate::pubsub::{Branch, PubsubMessage, announce};
 use crate::question::{PendingAnswer, Question, Resume};
 use crate::shared::Shared;
 use crate::timers::judge_now;
@@ -112,21 +113,21 @@ impl Host for NodeHost<'_> {
 
     // Subscriptions and messages, on the worker's thread.
 
-    fn subscribe(&mut self, _: &Session, kind: Kind, name: &Arc<[u8]>) {
+    fn subscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
         let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
         self.branch.post(links, mailboxes, self.card.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
         if self.shared.exchange.enter(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, News::Listen(kind, name));
+            announce(&self.shared.data.links, PubsubMessage::Listen(kind, name));
         }
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
-    fn unsubscribe(&mut self, _: &Session, kind: Kind, name: &[u8]) {
+    fn unsubscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &[u8]) {
         if self.shared.exchange.strike(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, News::Stop(kind, name));
+            announce(&self.shared.data.links, PubsubMessage::Stop(kind, name));
         }
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
@@ -150,7 +151,7 @@ impl Host for NodeHost<'_> {
     }
 
     fn pattern_count(&self) -> usize {
-        self.shared.exchange.names(Kind::Pattern)
+        self.shared.exchange.names(SubscriptionKind::Pattern)
     }
 
     // Settings.
@@ -331,10 +332,10 @@ impl Host for NodeHost<'_> {
 
     // Timers.
 
-    fn ask_timers(&mut self, wish: Wish) -> Asked {
+    fn ask_timers(&mut self, wish: TimerRequest) -> Asked {
         let hub = &self.shared.timers;
         if self.question.is_none() {
-            if let Wish::Create { spec, .. } | Wish::Put { spec, .. } = &wish
+            if let TimerRequest::Create { spec, .. } | TimerRequest::Put { spec, .. } = &wish
                 && let Err(why) = judge_now(hub, &spec.callback)
             {
                 return Asked::Forbidden(why);
@@ -402,12 +403,14 @@ impl NodeHost<'_> {
     /// Changes those of the settings that concern this node alone.
     fn change_own_settings(&self, changes: &[(&str, &str)]) -> SettingsChange {
         let is_own = |name: &str| find(name).is_some_and(|setting| !setting.is_cluster_wide());
-        let own: Vec<(&str, &str)> =
-            changes.iter().copied().filter(|(name, _)| is_own(name)).collect();
+        let own = changes.iter().copied().enumerate().filter(|(_, (name, _))| is_own(name));
+        let (places, own): (Vec<usize>, Vec<(&str, &str)>) = own.unzip();
         let shared = self.shared;
         match shared.config.change(&shared.settings, &shared.timers, &own) {
             Ok(()) => SettingsChange::Done,
-            Err(refused) => SettingsChange::Refused(refused),
+            Err(ChangeError { index, error }) => {
+                SettingsChange::Refused(ChangeError { index: places[index], error })
+            }
         }
     }
 }
@@ -461,8 +464,8 @@ fn traffic(shared: &Shared) -> Traffic {
         misses: sums.misses,
         changes: shared.counters.total(|counters| &counters.changes),
         errors: shared.watching.errors.total(),
-        channels: shared.exchange.names(Kind::Channel),
-        patterns: shared.exchange.names(Kind::Pattern),
-        sharded_channels: shared.exchange.names(Kind::ShardChannel),
+        channels: shared.exchange.names(SubscriptionKind::Channel),
+        patterns: shared.exchange.names(SubscriptionKind::Pattern),
+        sharded_channels: shared.exchange.names(SubscriptionKind::ShardChannel),
     }
 }

@@ -15,9 +15,9 @@ use store::Garbage;
 
 use crate::counters::count;
 use crate::data::Later;
-use crate::evictor::{Evictor, Room};
+use crate::evictor::{EvictionContext, Evictor};
 use crate::log;
-use crate::pubsub::Outbox;
+use crate::pubsub::PubsubOutbox;
 use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
@@ -44,7 +44,7 @@ pub(crate) struct Janitor {
     outcome: Outcome,
     effects: EffectLog,
     rng: SplitMix64,
-    outbox: Outbox,
+    outbox: PubsubOutbox,
     memory_due: Instant,
     condition_due: Instant,
     sizes_due: Instant,
@@ -61,7 +61,7 @@ pub(crate) struct Janitor {
 impl Janitor {
     pub(crate) fn new(shared: Arc<Shared>, garbage: Receiver<Garbage>) -> Janitor {
         let env = shared.command_env();
-        let outbox = Outbox::new(shared.mailboxes.len());
+        let outbox = PubsubOutbox::new(shared.mailboxes.len());
         Janitor {
             shared,
             garbage,
@@ -111,7 +111,7 @@ impl Janitor {
                 if self.sample_due <= tick {
                     self.sample_due = tick + SAMPLE_EVERY;
                     let Shared { watching, counters, table, data, .. } = &*self.shared;
-                    watching.sample((counters, table), data.keyspace.memory.used());
+                    watching.sample(counters, table, data.keyspace.memory.used());
                 }
             }
             self.evict(tick + TICK / 2);
@@ -158,7 +158,7 @@ impl Janitor {
         if settings.maxmemory == 0 {
             return;
         }
-        let mut room = Room {
+        let mut room = EvictionContext {
             data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
@@ -170,7 +170,7 @@ impl Janitor {
             && Instant::now() < deadline
         {}
         self.tell();
-        self.settle();
+        self.publish_outcome();
     }
 
     fn sample_rates(&self) {
@@ -211,7 +211,7 @@ impl Janitor {
             while self.expire_some(slot) {}
             from = Slot::new(slot.number() + 1);
         }
-        self.settle();
+        self.publish_outcome();
     }
 
     /// Expires some keys of a slot. Returns true if there may be more.
@@ -253,7 +253,7 @@ impl Janitor {
         }
     }
 
-    fn settle(&mut self) {
+    fn publish_outcome(&mut self) {
         self.shared.data.have_links_written();
         let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));

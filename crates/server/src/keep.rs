@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use cluster::control::{Freshness, Offer};
 use cluster::data::SlotState;
-use cluster::map::{ClusterId, Generation, Map, Source};
+use cluster::map::{ClusterId, Generation, Map, RecreateSource};
 use cluster::replication::Position;
 use commands::Outcome;
 use placement::{Hashmask, Slot};
@@ -66,7 +66,7 @@ impl KeptCopies {
     }
 
     /// Reads the kept items before the node joins. After an error, none of them is in memory.
-    pub(crate) fn read(&self, keyspace: &Keyspace) -> Result<Option<Found>, DiskError> {
+    pub(crate) fn read(&self, keyspace: &Keyspace) -> Result<Option<RestoredCopies>, DiskError> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let (items, cluster) = {
             let directory = directory.lock();
@@ -76,13 +76,13 @@ impl KeptCopies {
             return Ok(None);
         };
         let (generation, buckets) = (items.head().map.generation(), items.head().held.clone());
-        let mut reading = Reading { keyspace, outcome: Outcome::default() };
+        let mut reading = StaleLoader { keyspace, outcome: Outcome::default() };
         let read = items.read(&mut reading);
         keyspace.memory.grow(reading.outcome.grown_bytes);
         match read {
             Ok(items) => {
                 let _ = self.generation.set(generation); // Not set yet: the items are read once.
-                Ok(Some(Found { items, offers: offers(keyspace, &buckets) }))
+                Ok(Some(RestoredCopies { items, offers: offers(keyspace, &buckets) }))
             }
             Err(error) => {
                 drop_all(keyspace);
@@ -94,20 +94,24 @@ impl KeptCopies {
     /// Returns the source of lost buckets, when the node has its map and serves no client yet. A node that is
     /// alone, and to which no other node can give its buckets back, takes the items it has kept; if it has none,
     /// it starts empty. `None` if no bucket is to be restored here.
-    pub(crate) fn source_of_lost(&self, map: &Map, found: Option<&Found>) -> Option<Source> {
+    pub(crate) fn source_of_lost(
+        &self,
+        map: &Map,
+        found: Option<&RestoredCopies>,
+    ) -> Option<RecreateSource> {
         let is_alone = map.members().len() == 1;
         if !is_alone || map.lost().next().is_none() || !self.has_directory() {
             return None;
         }
         Some(match found {
-            Some(Found { items, .. }) => {
+            Some(RestoredCopies { items, .. }) => {
                 log::info("data", &format!("restored {items} keys from the data directory"));
-                Source::OwnData
+                RecreateSource::OwnData
             }
             None => {
                 let line = "this node was not shut down cleanly: its data is lost, starting empty";
                 log::warn("data", line);
-                Source::Empty
+                RecreateSource::Empty
             }
         })
     }
@@ -126,7 +130,7 @@ impl KeptCopies {
         let Some(directory) = &self.directory else { return };
         let cluster = directory.lock().cluster();
         let Some(cluster) = cluster else { return };
-        match try_save((keyspace, map), directory, cluster) {
+        match try_save(keyspace, map, directory, cluster) {
             Ok(count) => log::info("data", &format!("saved {count} keys to the data directory")),
             Err(error) => {
                 let line = format!("cannot save the items to the data directory: {error}");
@@ -137,7 +141,7 @@ impl KeptCopies {
 }
 
 /// Copies from an earlier process, or from an earlier life of this one, in memory again.
-pub(crate) struct Found {
+pub(crate) struct RestoredCopies {
     items: u64,
     offers: Vec<Offer>,
 }
@@ -165,14 +169,14 @@ impl Copies {
     }
 
     /// Puts the copies into a starting node with the same seed. They are stale copies, offered to the cluster.
-    pub(crate) fn give_to(self, keyspace: &Keyspace, kept: &KeptCopies) -> Found {
+    pub(crate) fn give_to(self, keyspace: &Keyspace, kept: &KeptCopies) -> RestoredCopies {
         let mut items = 0;
         for (slot, state) in self.slots {
             items += state.table().len() as u64;
             *keyspace.lock_one(slot) = state.into_stale();
         }
         let _ = kept.generation.set(self.generation); // Not set yet: the node has just started.
-        Found { items, offers: offers(keyspace, &self.buckets) }
+        RestoredCopies { items, offers: offers(keyspace, &self.buckets) }
     }
 }
 
@@ -187,7 +191,7 @@ fn drop_all(keyspace: &Keyspace) {
     keyspace.memory.grow(outcome.grown_bytes);
 }
 
-impl Found {
+impl RestoredCopies {
     pub(crate) fn offers(&self) -> Vec<Offer> {
         self.offers.clone()
     }
@@ -209,7 +213,8 @@ fn offers(keyspace: &Keyspace, buckets: &[Hashmask]) -> Vec<Offer> {
 }
 
 fn try_save(
-    (keyspace, map): (&Keyspace, &Map),
+    keyspace: &Keyspace,
+    map: &Map,
     directory: &SharedDirectory,
     cluster: ClusterId,
 ) -> io::Result<u64> {
@@ -234,12 +239,12 @@ fn whole_buckets(keyspace: &Keyspace, map: &Map) -> Vec<Hashmask> {
     map.buckets().map(|bucket| bucket.hashmask).filter(is_whole).collect()
 }
 
-struct Reading<'a> {
+struct StaleLoader<'a> {
     keyspace: &'a Keyspace,
     outcome: Outcome,
 }
 
-impl TakeItems for Reading<'_> {
+impl TakeItems for StaleLoader<'_> {
     fn slot(&mut self, slot: Slot, at: Position) {
         let mut state = self.keyspace.lock_one(slot);
         self.outcome.applied(state.load_stale(at, &self.keyspace.seed));

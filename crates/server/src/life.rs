@@ -1,6 +1,7 @@
 //! The next life of a process that was declared dead. The process keeps its tables, its id, its log and so its
 //! vote, and joins again under a new boot id without restarting. It discards no data before another node is
-//! known to have it. `Node::next_life` makes a `Life`, `Node::start_again` begins it.
+//! known to have it. A life is another `Node`: the sockets of the previous one are closed, so clients reconnect.
+//! `Node::next_life` makes a `Life`, `Node::start_again` begins it.
 
 use core::sync::atomic::AtomicBool;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub(crate) struct OldPorts {
 
 /// Returns the settings with the ports that the system assigned, and with `others` as the first addresses to
 /// join.
-pub(crate) fn settled(
+pub(crate) fn with_assigned_ports(
     mut settings: Settings,
     ports: &OldPorts,
     others: Vec<JoinAddress>,
@@ -87,7 +88,7 @@ mod tests {
         let mut settings = Settings { port: 0, ..Settings::default() };
         settings.join.0 = vec![address(1), address(2)];
         let ports = OldPorts { client: 7001, peer: 7002, http: 7003 };
-        let settings = settled(settings, &ports, vec![address(2), address(3)]);
+        let settings = with_assigned_ports(settings, &ports, vec![address(2), address(3)]);
         assert_eq!(settings.port, 7001);
         assert_eq!(settings.effective_peer_port(), Some(7002));
         assert_eq!(settings.effective_http_port(), Some(7003));

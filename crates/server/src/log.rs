@@ -41,11 +41,11 @@ fn write(level: LogLevel, area: &str, message: &str) {
         return;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let line = line(format, level, &stamp(now), (area, message));
+    let line = line(format, level, &stamp(now), area, message);
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-fn line(format: LogFormat, level: LogLevel, time: &str, (area, message): (&str, &str)) -> String {
+fn line(format: LogFormat, level: LogLevel, time: &str, area: &str, message: &str) -> String {
     let level = level.word();
     match format {
         LogFormat::Text => format!("{time} {level:5} {area}: {message}\n"),
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn a_line_is_text_or_an_object_and_always_one_line() {
-        let what = ("map", "b \"joins\"\nhere");
-        let text = line(LogFormat::Text, LogLevel::Warn, "T", ("map", "b joins"));
+        let message = "b \"joins\"\nhere";
+        let text = line(LogFormat::Text, LogLevel::Warn, "T", "map", "b joins");
         assert_eq!(text, "T warn  map: b joins\n");
-        let object = line(LogFormat::Json, LogLevel::Error, "T", what);
+        let object = line(LogFormat::Json, LogLevel::Error, "T", "map", message);
         assert_eq!(object.lines().count(), 1);
         let read: serde_json::Value = serde_json::from_str(&object).unwrap();
-        assert_eq!((&read["level"], &read["message"]), (&json!("error"), &json!(what.1)));
+        assert_eq!((&read["level"], &read["message"]), (&json!("error"), &json!(message)));
     }
 }

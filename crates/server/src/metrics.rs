@@ -10,7 +10,7 @@ use commands::{Flag, Group, Histogram, Spec};
 
 use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
-    NodeMetrics, Readiness,
+    NodeMetrics, NodeReadiness,
 };
 use crate::peer::StartupPhase;
 use crate::shared::Shared;
@@ -55,15 +55,17 @@ impl HttpSource for Shared {
         }
     }
 
-    fn readiness(&self) -> Readiness {
+    fn readiness(&self) -> NodeReadiness {
         match self.outlook.progress() {
-            _ if self.is_stopping() => Readiness::NotReady("stopping"),
-            StartupPhase::Joining => Readiness::NotReady("joining the cluster"),
-            StartupPhase::Linking { .. } => Readiness::NotReady("connecting to the other nodes"),
-            StartupPhase::Leaseless => Readiness::NotReady("waiting for a lease"),
-            StartupPhase::Gone(_) => Readiness::NotReady("left the cluster"),
-            StartupPhase::Ready if self.data.lease.is_valid() => Readiness::Ready,
-            StartupPhase::Ready => Readiness::NotReady("cut off from the cluster"),
+            _ if self.is_stopping() => NodeReadiness::NotReady("stopping"),
+            StartupPhase::Joining => NodeReadiness::NotReady("joining the cluster"),
+            StartupPhase::Linking { .. } => {
+                NodeReadiness::NotReady("connecting to the other nodes")
+            }
+            StartupPhase::Leaseless => NodeReadiness::NotReady("waiting for a lease"),
+            StartupPhase::Gone(_) => NodeReadiness::NotReady("left the cluster"),
+            StartupPhase::Ready if self.data.lease.is_valid() => NodeReadiness::Ready,
+            StartupPhase::Ready => NodeReadiness::NotReady("cut off from the cluster"),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::log;
 use crate::mailbox::Mailboxes;
 use crate::merge::Merging;
 use crate::peer::ControlHandle;
-use crate::pubsub::{Exchange, Outbox};
+use crate::pubsub::{Exchange, PubsubOutbox};
 
 /// Maximum number of changes in `status`.
 const CHANGES_TOLD: usize = 32;
@@ -32,7 +32,7 @@ const ASKS_EVERY: Duration = Duration::from_millis(900);
 #[derive(Default)]
 pub(crate) struct News {
     chronicle: Mutex<Chronicle>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ControlView>>,
     looks: Mutex<Looks>,
 }
 
@@ -46,7 +46,7 @@ struct Looks {
 
 /// The control plane's knowledge at the last refresh.
 #[derive(Default)]
-struct Known {
+struct ControlView {
     cluster: Option<ClusterId>,
     leader: Option<NodeId>,
     voters: BTreeSet<NodeId>,
@@ -99,9 +99,11 @@ impl News {
     /// Records a map change and notifies the subscribers of the map channel.
     pub(crate) fn map_changed(
         &self,
-        (before, changed): (&Map, &MapChanged),
+        before: &Map,
+        changed: &MapChanged,
         exchange: &Exchange,
-        (links, mailboxes): (&Links, &Mailboxes),
+        links: &Links,
+        mailboxes: &Mailboxes,
     ) {
         let map = &changed.map;
         if let Some(entry) = &changed.entry {
@@ -115,7 +117,7 @@ impl News {
         if entry.is_some_and(|entry| !entry.changes.iter().any(is_topology)) {
             return; // Only documents have changed: nothing for clients.
         }
-        let mut outbox = Outbox::new(mailboxes.len());
+        let mut outbox = PubsubOutbox::new(mailboxes.len());
         let epoch = map.epoch().to_string();
         let channel = MAP_CHANNEL.as_bytes();
         let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
@@ -128,7 +130,7 @@ impl News {
     pub(crate) fn status(&self, data: &Data, merging: &Merging, vitals: Vitals) -> Status {
         let view = data.view.load_full();
         let status = Status::of(view.map(), view.me());
-        self.complete(view.map(), status, (data, merging, vitals))
+        self.complete(view.map(), status, data, merging, vitals)
     }
 
     /// Returns the status without the buckets, for a caller that has them already.
@@ -140,7 +142,7 @@ impl News {
     ) -> Status {
         let view = data.view.load_full();
         let status = Status::without_buckets(view.map(), view.me());
-        self.complete(view.map(), status, (data, merging, vitals))
+        self.complete(view.map(), status, data, merging, vitals)
     }
 
     /// Adds the facts that are not in the map.
@@ -148,7 +150,9 @@ impl News {
         &self,
         map: &Map,
         mut status: Status,
-        (data, merging, vitals): (&Data, &Merging, Vitals),
+        data: &Data,
+        merging: &Merging,
+        vitals: Vitals,
     ) -> Status {
         self.looks.lock().last = Some(Instant::now());
         let me = data.me;
@@ -234,7 +238,7 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
     }
 }
 
-impl Known {
+impl ControlView {
     fn update(&mut self, control: &Control) {
         self.cluster = Some(control.cluster());
         self.leader = control.leader();

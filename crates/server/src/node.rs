@@ -45,7 +45,7 @@ use crate::memory::MemoryProbe;
 use crate::merge::Merging;
 use crate::news::News;
 use crate::pause::Pauses;
-use crate::peer::{self, Beginning, ControlHandle, DataPlane, Prepared, Running, StartupPhase};
+use crate::peer::{self, ControlHandle, DataPlane, PeerStart, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
 use crate::shared::Shared;
 use crate::system::{default_name, raise_file_limit};
@@ -147,8 +147,8 @@ impl Node {
         let mut identity = identity.map_err(StartError::Refused)?;
         let line = peer::prepare().map_err(failed)?;
         // 3) Start the threads; they serve no client yet.
-        let who = (&identity, life.as_deref());
-        let (node, parts) = Node::prepare(options, client_addr, who, line.line.clone())?;
+        let (node, parts) =
+            Node::prepare(options, client_addr, &identity, life.as_deref(), line.line.clone())?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let copies = life.as_mut().and_then(|life| life.copies.take());
         let carried =
@@ -160,7 +160,7 @@ impl Node {
                 None => node.read_kept(&identity).map_err(StartError::Refused)?,
             };
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
-            let offers = found.as_ref().map(keep::Found::offers).unwrap_or_default();
+            let offers = found.as_ref().map(keep::RestoredCopies::offers).unwrap_or_default();
             node.take_place(place, others.map(|bound| bound.listener), line, offers)?;
             node.bring_back(found.as_ref()).map_err(StartError::Refused)
         });
@@ -185,7 +185,8 @@ impl Node {
     fn prepare(
         options: NodeOptions,
         client_addr: SocketAddr,
-        (identity, life): (&NodeIdentity, Option<&Life>),
+        identity: &NodeIdentity,
+        life: Option<&Life>,
         control: ControlHandle,
     ) -> Result<(Node, NodeParts), StartError> {
         let settings = options.settings;
@@ -204,9 +205,9 @@ impl Node {
         let seed = seed(life, client_addr);
         let keyspace = Keyspace::new(Role::Absent, seed, options.memory, garbage);
         let kept = KeptCopies::on(identity.directory.clone());
-        let stored = (keyspace, kept, unentered(&identity.me));
+        let view = unentered(&identity.me);
         let shared = Arc::new(Shared {
-            data: Data::new(identity.me.peer(), stored, mailboxes.clone(), mover),
+            data: Data::new(identity.me.peer(), keyspace, kept, view, mailboxes.clone(), mover),
             watching,
             id: node_id(),
             table,
@@ -278,7 +279,7 @@ impl Node {
         }
         let secret = self.shared.settings.load().secret.clone();
         let outlook = Arc::clone(&self.shared.outlook);
-        let beginning = Beginning { start, roster, secret, directory, listener, outlook };
+        let beginning = PeerStart { start, roster, secret, directory, listener, outlook };
         report_to(&self.shared.data, line.line.clone());
         let data = Arc::clone(&self.shared) as Arc<dyn DataPlane>;
         let running = peer::start(line, beginning, data);
@@ -327,7 +328,7 @@ impl Node {
     }
 
     /// Reads the data this node held when it stopped. A read error is fatal only if no other node has the data.
-    fn read_kept(&self, identity: &NodeIdentity) -> Result<Option<keep::Found>, String> {
+    fn read_kept(&self, identity: &NodeIdentity) -> Result<Option<keep::RestoredCopies>, String> {
         let (settings, data) = (self.shared.settings.load(), &self.shared.data);
         match identity.while_loading(&settings, || data.kept.read(&data.keyspace)) {
             Ok(found) => Ok(found),
@@ -439,7 +440,7 @@ impl Node {
             node: me.id,
             cluster,
             host: me.at.host,
-            settings: life::settled(settings, &ports, others),
+            settings: life::with_assigned_ports(settings, &ports, others),
             saved,
             directory: self.shared.data.kept.directory(),
             copies: Some(self.take_copies()),
@@ -461,7 +462,7 @@ impl Node {
     }
 
     /// Restores lost buckets if this node is alone. An error is one line.
-    fn bring_back(&self, found: Option<&keep::Found>) -> Result<(), String> {
+    fn bring_back(&self, found: Option<&keep::RestoredCopies>) -> Result<(), String> {
         let data = &self.shared.data;
         let Some(from) = data.kept.source_of_lost(&data.map(), found) else { return Ok(()) };
         let recreate = OperatorRequest::Recreate(from);
@@ -516,17 +517,17 @@ struct NodeParts {
 }
 
 /// A listening socket and its address.
-struct Bound {
+struct BoundListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-fn bind(settings: &Settings, port: u16) -> Result<Bound, StartError> {
+fn bind(settings: &Settings, port: u16) -> Result<BoundListener, StartError> {
     let addr = SocketAddr::new(settings.bind, port);
     let failed = |error| StartError::Address { addr, error };
     let listener = net::listen(addr, settings.tcp_backlog).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    Ok(Bound { listener, address })
+    Ok(BoundListener { listener, address })
 }
 
 /// Returns the seed; tables of an earlier life are hashed with that life's seed.

@@ -13,14 +13,14 @@ pub(crate) struct PublishedMessage {
     pub space: Space,
     pub channel: Box<[u8]>,
     /// For subscribers of the channel by its name.
-    pub by_name: Option<Body>,
+    pub by_name: Option<PublishedBody>,
     /// For subscribers of a matching pattern.
-    pub by_pattern: Vec<(Arc<[u8]>, Body)>,
+    pub by_pattern: Vec<(Arc<[u8]>, PublishedBody)>,
     pub author: Option<Author>,
 }
 
 /// An encoded message without its first byte: only that byte differs between the two protocol versions.
-pub(crate) struct Body(Arc<Vec<u8>>);
+pub(crate) struct PublishedBody(Arc<Vec<u8>>);
 
 impl PublishedMessage {
     /// Encodes a message for subscribers by name, if there are any, and for these patterns.
@@ -36,13 +36,13 @@ impl PublishedMessage {
             Space::Sharded => b"smessage",
         };
         let by_pattern = patterns.iter().map(|pattern| {
-            let body = Body::new(&[b"pmessage", pattern, channel, payload]);
+            let body = PublishedBody::new(&[b"pmessage", pattern, channel, payload]);
             (Arc::clone(pattern), body)
         });
         PublishedMessage {
             space,
             channel: channel.into(),
-            by_name: by_name.then(|| Body::new(&[word, channel, payload])),
+            by_name: by_name.then(|| PublishedBody::new(&[word, channel, payload])),
             by_pattern: by_pattern.collect(),
             author,
         }
@@ -57,12 +57,12 @@ impl PublishedMessage {
     }
 }
 
-impl Body {
-    fn new(parts: &[&[u8]]) -> Body {
+impl PublishedBody {
+    fn new(parts: &[&[u8]]) -> PublishedBody {
         let mut bytes = Vec::new();
         resp::encode_command(&mut bytes, parts);
         assert_eq!(bytes.remove(0), b'*', "a message is an array in the old protocol");
-        Body(Arc::new(bytes))
+        PublishedBody(Arc::new(bytes))
     }
 
     /// Appends the message. A large one is shared, not copied.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn both_protocols_share_one_encoding() {
-        let body = Body::new(&[b"message", b"news", b"hi"]);
+        let body = PublishedBody::new(&[b"message", b"news", b"hi"]);
         let written = |protocol| {
             let mut output = Output::default();
             body.write(&mut output, protocol);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_large_message_is_not_copied_for_each_who_gets_it() {
-        let body = Body::new(&[b"message", b"news", &vec![b'x'; 1_000_000]]);
+        let body = PublishedBody::new(&[b"message", b"news", &vec![b'x'; 1_000_000]]);
         let mut outputs = [Output::default(), Output::default()];
         outputs.iter_mut().for_each(|output| body.write(output, Protocol::Resp2));
         assert_eq!(Arc::strong_count(&body.0), 3);

@@ -7,21 +7,22 @@ use super::table::{Mutability, SettingSection, SettingSpec, TABLE};
 const HEAD: &str = "\
 # Configuration
 
-Written from the table in `crates/settings/src/table.rs`; after a change there, write it
-again with `UPDATE_DOCS=1 cargo test -p opencluster docs_configuration`.
+This page is generated from the table in `crates/settings/src/table.rs`; after a change there,
+regenerate it with `UPDATE_DOCS=1 cargo test -p opencluster docs_configuration`.
 
 A node needs no configuration. Settings are read in this order; later sources override earlier ones:
 
-1. a file: `opencluster --config opencluster.toml`, one `name = value` a line, in TOML
+1. a file: `opencluster --config opencluster.toml`, one `name = value` per line, in TOML
 2. the environment: `OPENCLUSTER_MAXMEMORY=1gb`
 3. flags: `--maxmemory 1gb`
 
-While the node runs, `CONFIG SET` changes those marked so below, and `CONFIG REWRITE` writes these
-changes into the file. Names are the same everywhere; in the environment `-` and `.` are written `_`.
+While the node runs, `CONFIG SET` changes the settings that are marked with it below, and
+`CONFIG REWRITE` writes these changes into the file. Names are the same everywhere; in the
+environment `-` and `.` are written `_`.
 
 Sizes take `kb`, `mb` and `gb` (1024) or `k`, `m` and `g` (1000). Durations take `us`, `ms`, `s`,
-`m`, `h` and `d`; without one, the unit is the one given. A wrong name or value stops the start and
-says what is allowed.
+`m`, `h` and `d`; a number without a unit has the unit named in the table. With a wrong name or value
+the node does not start, and reports what is allowed.
 
 A setting marked \"all nodes\" has one value in the whole cluster: the first node's, until `CONFIG SET` on any
 node changes it for all. A node that joins or comes back takes the cluster's value, whatever its own

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::balance::{Attempt, Message};
+use cluster::balance::{Attempt, BalanceMessage};
 use cluster::map::{Change, ChangeOutcome, Map, NodeId};
 use placement::Hashmask;
 
@@ -24,7 +24,7 @@ impl Checkers {
         one_move_at_a_time(running, fill);
     }
 
-    pub(crate) fn sends(&self, from: NodeId, version: &Version, message: &Message) {
+    pub(crate) fn sends(&self, from: NodeId, version: &Version, message: &BalanceMessage) {
         below_share_only_pings(from, version, message);
     }
 
@@ -61,8 +61,8 @@ fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: Fill) {
 }
 
 /// A node that holds less than its share asks nobody for load levels.
-fn below_share_only_pings(from: NodeId, version: &Version, message: &Message) {
-    if !matches!(message, Message::AskLevels { .. }) {
+fn below_share_only_pings(from: NodeId, version: &Version, message: &BalanceMessage) {
+    if !matches!(message, BalanceMessage::AskLevels { .. }) {
         return;
     }
     let map = &version.map;

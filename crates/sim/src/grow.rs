@@ -82,9 +82,9 @@ impl Growth {
         seed: u64,
         weather: Weather,
         first: Newcomer,
-        start: (Mask, ClusterSettings),
+        mask: Mask,
+        settings: ClusterSettings,
     ) -> Growth {
-        let (mask, settings) = start;
         let founder = first.member(1);
         let event = Event::Start(founder.name.clone());
         let map = Map::found(founder, mask, settings);

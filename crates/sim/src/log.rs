@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use cluster::balance::{Plan, View, split};
+use cluster::balance::{Plan, PlanView, split};
 use cluster::map::{Change, ChangeOutcome, Epoch, LogIndex, Map};
 
 /// The map after an entry, and the plan at its basis.
@@ -15,8 +15,8 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn view(&self) -> View<'_> {
-        View { map: &self.map, plan: &self.plan }
+    pub(crate) fn view(&self) -> PlanView<'_> {
+        PlanView { map: &self.map, plan: &self.plan }
     }
 }
 

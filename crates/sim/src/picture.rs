@@ -25,8 +25,8 @@ mod tests {
 
     #[test]
     fn two_nodes_look_like_this() {
-        let start = (Mask::M000F, ClusterSettings::default());
-        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), start);
+        let (mask, settings) = (Mask::M000F, ClusterSettings::default());
+        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), mask, settings);
         let step = growth.join(Newcomer::default());
         let wanted = "\
             \x20      A       B\n\

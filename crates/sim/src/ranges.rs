@@ -33,8 +33,8 @@ mod tests {
 
     #[test]
     fn one_node_has_one_range_and_two_nodes_have_two() {
-        let start = (Mask::M000F, ClusterSettings::default());
-        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), start);
+        let (mask, settings) = (Mask::M000F, ClusterSettings::default());
+        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), mask, settings);
         assert_eq!((of_primaries(growth.map()), of_holders(growth.map())), (1, 1));
         let step = growth.join(Newcomer::default());
         assert_eq!((of_primaries(&step.map), of_holders(&step.map)), (2, 2));

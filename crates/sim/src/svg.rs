@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn every_copy_is_drawn_once_in_each_step() {
-        let start = (Mask::M000F, ClusterSettings::default());
-        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), start);
+        let (mask, settings) = (Mask::M000F, ClusterSettings::default());
+        let mut growth = Growth::start(1, Weather::calm(), Newcomer::default(), mask, settings);
         growth.join(Newcomer::default());
         growth.join(Newcomer::default());
         let svg = draw(growth.steps());

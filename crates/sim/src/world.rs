@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cluster::Moment;
-use cluster::balance::{Action, Attempt, Balancer, Decision, Input, Message, Timer};
+use cluster::balance::{
+    Attempt, BalanceAction, BalanceInput, BalanceMessage, Balancer, Decision, Timer,
+};
 use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
 
 use placement::Hashmask;
@@ -33,7 +35,7 @@ pub struct World {
     moved: Moved,
     /// Index into the plan: everything before it is done.
     plan_done: usize,
-    actions: Vec<Action>,
+    actions: Vec<BalanceAction>,
 }
 
 struct Node {
@@ -60,7 +62,7 @@ pub struct Moved {
 }
 
 enum Event {
-    Input { node: NodeId, input: Input },
+    Input { node: NodeId, input: BalanceInput },
     FillEnds { attempt: Attempt },
     Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
     Map { node: NodeId, version: Rc<Version> },
@@ -117,7 +119,7 @@ impl World {
 
     /// Asks a node to leave. It begins to hand over its buckets.
     pub fn leave(&mut self, node: NodeId) {
-        self.input(node, Input::Leave);
+        self.input(node, BalanceInput::Leave);
     }
 
     /// Processes the next event. Returns false if there is none.
@@ -198,7 +200,7 @@ impl World {
         self.events.push(self.now + after, event);
     }
 
-    fn input(&mut self, id: NodeId, input: Input) {
+    fn input(&mut self, id: NodeId, input: BalanceInput) {
         let mut actions = std::mem::take(&mut self.actions);
         if let Some(node) = self.nodes.get_mut(&id) {
             let version = node.version.clone();
@@ -210,40 +212,40 @@ impl World {
         self.actions = actions;
     }
 
-    fn carry_out(&mut self, node: NodeId, version: &Version, action: Action) {
+    fn carry_out(&mut self, node: NodeId, version: &Version, action: BalanceAction) {
         match action {
-            Action::Send { to, message } => self.send(node, to, version, message),
-            Action::SetTimer { timer, after } => self.set_timer(node, timer, after),
-            Action::StartFill { attempt, bucket, taker } => {
+            BalanceAction::Send { to, message } => self.send(node, to, version, message),
+            BalanceAction::SetTimer { timer, after } => self.set_timer(node, timer, after),
+            BalanceAction::StartFill { attempt, bucket, taker } => {
                 self.start_fill(
                     attempt,
                     bucket,
                     Fill { source: node, taker, giver: attempt.giver },
                 );
             }
-            Action::CancelFill { attempt } => {
+            BalanceAction::CancelFill { attempt } => {
                 self.fills.remove(&attempt);
             }
-            Action::Propose { planned_at, changes } => {
+            BalanceAction::Propose { planned_at, changes } => {
                 self.proposals_in_flight += 1;
                 let after = self.rng.within(&self.weather.commit);
                 self.push(after, Event::Commit { planned_at, changes });
             }
-            Action::Decided(decision) => self.moved.decisions.push((self.now, decision)),
+            BalanceAction::Decided(decision) => self.moved.decisions.push((self.now, decision)),
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: Message) {
+    fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: BalanceMessage) {
         self.moved.messages += 1;
         self.checkers.sends(from, version, &message);
         let alone = self.now + self.rng.within(&self.weather.delay);
         let arrival = self.links.arrival((from, to), alone);
-        let input = Input::Message { from, message };
+        let input = BalanceInput::Message { from, message };
         self.events.push(arrival, Event::Input { node: to, input });
     }
 
     fn set_timer(&mut self, node: NodeId, timer: Timer, after: Duration) {
-        self.push(after, Event::Input { node, input: Input::Timer(timer) });
+        self.push(after, Event::Input { node, input: BalanceInput::Timer(timer) });
     }
 
     fn start_fill(&mut self, attempt: Attempt, bucket: Hashmask, fill: Fill) {
@@ -263,7 +265,7 @@ impl World {
 
     fn end_fill(&mut self, attempt: Attempt) {
         if let Some(fill) = self.fills.remove(&attempt) {
-            self.input(fill.source, Input::FillDone { attempt });
+            self.input(fill.source, BalanceInput::FillDone { attempt });
         }
     }
 
@@ -321,6 +323,6 @@ impl World {
             return;
         }
         node.version = version;
-        self.input(id, Input::MapChanged);
+        self.input(id, BalanceInput::MapChanged);
     }
 }

@@ -11,7 +11,7 @@ use sim::Weather;
 use sim::grow::{Growth, Newcomer, Step, name};
 
 fn start(seed: u64, mask: Mask) -> Growth {
-    Growth::start(seed, Weather::default(), Newcomer::default(), (mask, ClusterSettings::default()))
+    Growth::start(seed, Weather::default(), Newcomer::default(), mask, ClusterSettings::default())
 }
 
 fn loads(step: &Step) -> Vec<(u32, u32)> {
@@ -69,8 +69,8 @@ fn first_moves(step: &Step, moves: usize) -> Vec<String> {
 #[test]
 fn the_third_node_gets_two_backups_then_a_promotion_then_a_primary() {
     let told = |seed| {
-        let start = (Mask::M000F, ClusterSettings::default());
-        let mut growth = Growth::start(seed, Weather::calm(), Newcomer::default(), start);
+        let (mask, settings) = (Mask::M000F, ClusterSettings::default());
+        let mut growth = Growth::start(seed, Weather::calm(), Newcomer::default(), mask, settings);
         growth.join(Newcomer::default());
         first_moves(growth.join(Newcomer::default()), 6)
     };
@@ -195,9 +195,9 @@ fn a_balanced_cluster_only_pings_and_seldom() {
 
 #[test]
 fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
-    let settings = (Mask::M00FF, ClusterSettings::default());
+    let (mask, settings) = (Mask::M00FF, ClusterSettings::default());
     let zoned = |zone: &str| Newcomer { weight: 1, zone: Zone(zone.to_owned()) };
-    let mut growth = Growth::start(1, Weather::default(), zoned("east"), settings.clone());
+    let mut growth = Growth::start(1, Weather::default(), zoned("east"), mask, settings.clone());
     for zone in ["west", "east", "west", "east", "west"] {
         growth.join(zoned(zone));
     }
@@ -205,7 +205,7 @@ fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
     let zone = |node| &map.member(node).unwrap().zone;
     assert!(map.buckets().all(|bucket| zone(bucket.holders[0]) != zone(bucket.holders[1])));
 
-    let mut growth = Growth::start(1, Weather::default(), Newcomer::default(), settings);
+    let mut growth = Growth::start(1, Weather::default(), Newcomer::default(), mask, settings);
     for weight in [1, 2] {
         growth.join(Newcomer { weight, ..Newcomer::default() });
     }

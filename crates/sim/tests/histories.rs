@@ -53,9 +53,8 @@ impl History {
             min_buckets: if rng.below(2) == 0 { 6 } else { 0 },
             ..ClusterSettings::default()
         };
-        let start = (range.mask, settings);
         let first = Newcomer { weight: range.weights[0], zone: Zone(range.zones[0].to_owned()) };
-        let growth = Growth::start(seed, Weather::from_seed(seed), first, start);
+        let growth = Growth::start(seed, Weather::from_seed(seed), first, range.mask, settings);
         History { growth, rng, range, seed }
     }
 

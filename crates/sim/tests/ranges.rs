@@ -143,9 +143,10 @@ fn growth_by_several_nodes_at_once_ends_with_at_most_n_times_n_ranges() {
 #[test]
 fn growth_under_any_weather_ends_with_at_most_n_times_n_ranges() {
     for seed in 0..10 {
-        let start = (Mask::M00FF, ClusterSettings::default());
+        let (mask, settings) = (Mask::M00FF, ClusterSettings::default());
         let weather = Weather::from_seed(seed);
-        let mut growth = grow::Growth::start(seed, weather, grow::Newcomer::default(), start);
+        let mut growth =
+            grow::Growth::start(seed, weather, grow::Newcomer::default(), mask, settings);
         for nodes in 2..=10 {
             let step = growth.join(grow::Newcomer::default());
             assert_eq!(step.moved.copies, step.lower_bound, "seed {seed}");

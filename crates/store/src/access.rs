@@ -13,7 +13,7 @@ const LFU_INITIAL: u8 = 5;
 
 /// The interpretation of the mark: the two families of eviction policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum AccessTracking {
     Lru,
     Lfu(LfuTuning),
 }
@@ -43,10 +43,10 @@ pub enum Touch {
 
 impl Touch {
     /// Creates a use at `now`; `roll` is any random number.
-    pub fn at(now: UnixMillis, access: Access, roll: u32) -> Touch {
+    pub fn at(now: UnixMillis, access: AccessTracking, roll: u32) -> Touch {
         match access {
-            Access::Lru => Touch::Lru { seconds: lru_seconds(now) },
-            Access::Lfu(tuning) => Touch::Lfu { minutes: lfu_minutes(now), tuning, roll },
+            AccessTracking::Lru => Touch::Lru { seconds: lru_seconds(now) },
+            AccessTracking::Lfu(tuning) => Touch::Lfu { minutes: lfu_minutes(now), tuning, roll },
         }
     }
 
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn idle_time_survives_the_wrap_of_the_clock() {
         let before = UnixMillis(u64::from(MASK_24) * 1_000);
-        let mark = Touch::at(before, Access::Lru, 0).new_mark();
+        let mark = Touch::at(before, AccessTracking::Lru, 0).new_mark();
         assert_eq!(mark.idle_seconds(UnixMillis(before.0 + 3_000)), 3);
     }
 
     #[test]
     fn a_counter_rises_with_use_and_falls_with_time() {
         let now = UnixMillis(60_000 * 100);
-        let mut mark = Touch::at(now, Access::Lfu(TUNING), 0).new_mark();
+        let mut mark = Touch::at(now, AccessTracking::Lfu(TUNING), 0).new_mark();
         for _ in 0..10 {
-            mark = Touch::at(now, Access::Lfu(TUNING), 0).used(mark);
+            mark = Touch::at(now, AccessTracking::Lfu(TUNING), 0).used(mark);
         }
         assert_eq!(mark.frequency(now, TUNING), LFU_INITIAL + 10);
         let later = UnixMillis(now.0 + 60_000 * 4);
@@ -160,8 +160,8 @@ mod tests {
     fn a_high_counter_hardly_rises() {
         let now = UnixMillis(0);
         let mark = AccessMark::with_frequency(now, 200);
-        let lucky = Touch::at(now, Access::Lfu(TUNING), 0).used(mark);
-        let usual = Touch::at(now, Access::Lfu(TUNING), u32::MAX / 2).used(mark);
+        let lucky = Touch::at(now, AccessTracking::Lfu(TUNING), 0).used(mark);
+        let usual = Touch::at(now, AccessTracking::Lfu(TUNING), u32::MAX / 2).used(mark);
         assert_eq!(lucky.frequency(now, TUNING), 201);
         assert_eq!(usual.frequency(now, TUNING), 200);
     }

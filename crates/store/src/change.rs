@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::index::At;
 use crate::item::Item;
 use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
-use crate::{Cause, Effect, Key, NewValue, Seed, Touch, UnixMillis, Value, Version};
+use crate::{Cause, Effect, Key, NewValue, Seed, StoredValue, Touch, UnixMillis, Version};
 
 /// Values of this size and more are freed outside the slot's lock.
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
 
 /// A change in progress: its parameters, and its side effects.
-struct Change<'a> {
+struct ChangeInProgress<'a> {
     version: Version,
     touch: Touch,
     seed: &'a Seed,
@@ -22,12 +22,12 @@ struct Change<'a> {
     garbage: Option<Garbage>,
 }
 
-impl Change<'_> {
+impl ChangeInProgress<'_> {
     /// Runs `edit` on an item, and records the change of its size.
     fn edit<R>(
         &mut self,
         item: &mut Item,
-        edit: impl FnOnce(&mut Change<'_>, &mut Item) -> R,
+        edit: impl FnOnce(&mut ChangeInProgress<'_>, &mut Item) -> R,
     ) -> R {
         self.grown_bytes -= signed(item.as_ref().bytes());
         let result = edit(self, item);
@@ -62,7 +62,7 @@ impl SlotTable {
         let seen = self.seen_by_others();
         let (grown_bytes, remembered_bytes) = (0, 0);
         let mut change =
-            Change { version, touch, seed, grown_bytes, remembered_bytes, garbage: None };
+            ChangeInProgress { version, touch, seed, grown_bytes, remembered_bytes, garbage: None };
         self.carry_out(effect, &mut change);
         self.version = version;
         if change.grown_bytes != 0 {
@@ -77,7 +77,7 @@ impl SlotTable {
     }
 
     #[inline]
-    fn carry_out(&mut self, effect: &Effect<'_>, change: &mut Change<'_>) {
+    fn carry_out(&mut self, effect: &Effect<'_>, change: &mut ChangeInProgress<'_>) {
         match effect {
             Effect::Put { key, value, expires_at } => {
                 self.put(change, key, value.clone(), *expires_at);
@@ -106,7 +106,7 @@ impl SlotTable {
     #[inline]
     fn put(
         &mut self,
-        change: &mut Change<'_>,
+        change: &mut ChangeInProgress<'_>,
         key: &Key<'_>,
         value: NewValue<'_>,
         expires_at: Option<UnixMillis>,
@@ -122,7 +122,12 @@ impl SlotTable {
         self.set_expiry(at, expires_at);
     }
 
-    fn insert(&mut self, change: &mut Change<'_>, key: &Key<'_>, value: NewValue<'_>) -> At {
+    fn insert(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        key: &Key<'_>,
+        value: NewValue<'_>,
+    ) -> At {
         change.remembered_bytes += self.note_arrival(key.bytes());
         let mark = change.touch.new_mark();
         let item = Item::new(key.bytes(), value, change.version, mark);
@@ -131,7 +136,7 @@ impl SlotTable {
     }
 
     /// Replaces the value of the item at `at`.
-    fn replace(&mut self, change: &mut Change<'_>, at: At, value: NewValue<'_>) {
+    fn replace(&mut self, change: &mut ChangeInProgress<'_>, at: At, value: NewValue<'_>) {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
                 let mark = change.touch.used(item.as_ref().mark());
@@ -144,13 +149,18 @@ impl SlotTable {
     }
 
     /// Lets `edit` change the string's bytes: in the string's own block if it is large, in a copy otherwise.
-    fn rewrite(&mut self, change: &mut Change<'_>, key: &Key<'_>, edit: impl FnOnce(&mut Vec<u8>)) {
+    fn rewrite(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        key: &Key<'_>,
+        edit: impl FnOnce(&mut Vec<u8>),
+    ) {
         let Some(at) = self.locate(key) else {
             let mut bytes = Vec::new();
             edit(&mut bytes);
             return self.put(change, key, NewValue::Raw(&bytes), None);
         };
-        if let Value::Shared(_) = self.index.item(at).value() {
+        if let StoredValue::Shared(_) = self.index.item(at).value() {
             return self.rewrite_shared(change, at, edit);
         }
         let mut bytes = self.index.item(at).value().to_bytes().into_owned();
@@ -158,7 +168,12 @@ impl SlotTable {
         self.replace(change, at, shared_if_large(NewValue::Raw(&bytes)));
     }
 
-    fn rewrite_shared(&mut self, change: &mut Change<'_>, at: At, edit: impl FnOnce(&mut Vec<u8>)) {
+    fn rewrite_shared(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        at: At,
+        edit: impl FnOnce(&mut Vec<u8>),
+    ) {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
                 let mut shared = item.take_shared().expect("the caller has seen that it is shared");
@@ -171,7 +186,13 @@ impl SlotTable {
         });
     }
 
-    fn overwrite(&mut self, change: &mut Change<'_>, key: &Key<'_>, offset: usize, bytes: &[u8]) {
+    fn overwrite(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        key: &Key<'_>,
+        offset: usize,
+        bytes: &[u8],
+    ) {
         let end = offset + bytes.len();
         if self.overwrite_in_place(change, key, offset, bytes) {
             return;
@@ -188,7 +209,7 @@ impl SlotTable {
     /// not lie within such a string.
     fn overwrite_in_place(
         &mut self,
-        change: &mut Change<'_>,
+        change: &mut ChangeInProgress<'_>,
         key: &Key<'_>,
         offset: usize,
         bytes: &[u8],
@@ -204,14 +225,19 @@ impl SlotTable {
         })
     }
 
-    fn expire(&mut self, change: &mut Change<'_>, key: &Key<'_>, expires_at: Option<UnixMillis>) {
+    fn expire(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        key: &Key<'_>,
+        expires_at: Option<UnixMillis>,
+    ) {
         if let Some(at) = self.locate(key) {
             self.index.change(at, |item| item.set_version(change.version));
             self.set_expiry(at, expires_at);
         }
     }
 
-    fn remove(&mut self, change: &mut Change<'_>, key: &Key<'_>, cause: Cause) {
+    fn remove(&mut self, change: &mut ChangeInProgress<'_>, key: &Key<'_>, cause: Cause) {
         let Some(at) = self.locate(key) else { return };
         let mut item = self.index.remove(at);
         let versions = (item.as_ref().version(), change.version);
@@ -221,7 +247,7 @@ impl SlotTable {
         self.last_removal = change.version;
     }
 
-    fn clear(&mut self, change: &mut Change<'_>) {
+    fn clear(&mut self, change: &mut ChangeInProgress<'_>) {
         if self.is_empty() {
             return;
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::encoding::{Input, put_bytes, put_u64};
+use crate::encoding::{ByteReader, put_bytes, put_u64};
 use crate::{Applied, Cause, DecodeError, Key, SlotTable, Version};
 
 /// Memory of a tombstone besides its key: its entry in the tree, and the block of the key.
@@ -166,7 +166,7 @@ impl SlotTable {
     /// Adds a piece of another node's record of this slot.
     pub fn take_divergence(&mut self, piece: &[u8]) -> Result<Applied, DecodeError> {
         let before = self.divergence_bytes();
-        let mut input = Input(piece);
+        let mut input = ByteReader(piece);
         let at = Version(input.u64()?);
         let complete_from = Version(input.u64()?);
         let emptied_at = Version(input.u64()?);

@@ -6,7 +6,8 @@
 
 use crate::item::ItemRef;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, UnixMillis, Value, Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, UnixMillis,
+    Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -72,7 +73,7 @@ fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>, version: Version) {
 
 /// Reads an item; returns it and the remaining bytes.
 pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError> {
-    let mut input = Input(bytes);
+    let mut input = ByteReader(bytes);
     match input.u8()? {
         ITEM_V1 => {}
         tag => return Err(DecodeError::UnknownTag(tag)),
@@ -127,7 +128,7 @@ pub fn decode_effect<'a>(
     bytes: &'a [u8],
     seed: &Seed,
 ) -> Result<(Effect<'a>, &'a [u8]), DecodeError> {
-    let mut input = Input(bytes);
+    let mut input = ByteReader(bytes);
     let effect = match input.u8()? {
         PUT_V1 => {
             let key = input.key(seed)?;
@@ -150,7 +151,8 @@ pub fn decode_effect<'a>(
     Ok((effect, input.0))
 }
 
-/// Maximum length of a string, so no effect writes beyond it.
+/// Maximum length of a string, so no effect writes beyond it. A backup refuses a larger offset, so
+/// `proto-max-bulk-len` must not allow longer strings (`settings/src/table.rs`, `BULK`).
 const OFFSET_MAX: usize = 512 * 1024 * 1024;
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
@@ -203,16 +205,16 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
 fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
     let tag = if item.encoding() == Encoding::Raw { VALUE_RAW } else { VALUE_PLAIN };
     match item.value() {
-        Value::Bytes(bytes) => put_string(out, tag, bytes),
-        Value::Shared(shared) => put_string(out, VALUE_RAW, shared.bytes()),
-        Value::Integer(number) => put_integer(out, number),
+        StoredValue::Bytes(bytes) => put_string(out, tag, bytes),
+        StoredValue::Shared(shared) => put_string(out, VALUE_RAW, shared.bytes()),
+        StoredValue::Integer(number) => put_integer(out, number),
     }
 }
 
 /// The unread bytes.
-pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
+pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Input<'a> {
+impl<'a> ByteReader<'a> {
     fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.take(1)?[0])
     }

@@ -2,7 +2,7 @@
 //! of segments (extendible hashing), so that growing never moves more than one segment. Called by `slot_table.rs`.
 
 use crate::item::{Item, ItemRef};
-use crate::segment::{ENTRIES_MAX, Inserted, Place, Segment, Tag};
+use crate::segment::{ENTRIES_MAX, EntryIndex, EntryTag, Inserted, Segment};
 use crate::slot_table::ScanPosition;
 use crate::{Seed, UnixMillis};
 
@@ -10,7 +10,7 @@ use crate::{Seed, UnixMillis};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
     leaf: u32,
-    place: Place,
+    place: EntryIndex,
 }
 
 /// At this depth of the directory, segments stop splitting and grow instead: 1.5 billion keys in one slot, or
@@ -30,7 +30,7 @@ struct Range {
 }
 
 /// The directory of an index with several segments.
-pub(crate) struct Directory {
+pub(crate) struct SegmentDirectory {
     /// The leaf for each value of the first `depth` bits of a hash. Leaves of a lesser depth appear several times.
     routes: Vec<u32>,
     depth: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Directory {
 /// The index of one slot. Small on purpose: there is one in each of 16,384 slots.
 pub(crate) enum Index {
     One(Segment),
-    Many(Box<Directory>),
+    Many(Box<SegmentDirectory>),
 }
 
 impl Default for Index {
@@ -58,13 +58,13 @@ impl Range {
     const ALL: Range = Range { depth: 0, prefix: 0 };
 
     #[inline(always)]
-    fn tag(self, hash: u64) -> Tag {
+    fn tag(self, hash: u64) -> EntryTag {
         tag_below(self.depth, hash)
     }
 
     /// Returns the position of a tag of this range among all hashes of the slot.
-    fn position(self, tag: Tag) -> ScanPosition {
-        let below = u64::from(tag) << (u64::BITS - Tag::BITS);
+    fn position(self, tag: EntryTag) -> ScanPosition {
+        let below = u64::from(tag) << (u64::BITS - EntryTag::BITS);
         ScanPosition::of_hash(self.prefix | below >> self.depth)
     }
 
@@ -77,8 +77,8 @@ impl Range {
 
 /// Returns the tag: the 16 bits of a hash that follow the `depth` bits used by the directory.
 #[inline(always)]
-fn tag_below(depth: u32, hash: u64) -> Tag {
-    ((hash << depth) >> (u64::BITS - Tag::BITS)) as Tag
+fn tag_below(depth: u32, hash: u64) -> EntryTag {
+    ((hash << depth) >> (u64::BITS - EntryTag::BITS)) as EntryTag
 }
 
 impl Index {
@@ -211,7 +211,7 @@ impl Index {
     pub(crate) fn due(&self, now: UnixMillis, max: usize) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         for segment in self.segments() {
-            let mut from = Place::FIRST;
+            let mut from = EntryIndex::FIRST;
             while let Some(place) = segment.next_due(from, now) {
                 if keys.len() == max {
                     return keys;
@@ -227,7 +227,11 @@ impl Index {
         self.segments().filter_map(Segment::earliest_expiry).min()
     }
 
-    fn pick(&self, roll: u64, next: impl Fn(&Segment, Place) -> Option<Place>) -> Option<At> {
+    fn pick(
+        &self,
+        roll: u64,
+        next: impl Fn(&Segment, EntryIndex) -> Option<EntryIndex>,
+    ) -> Option<At> {
         let first = self.leaf_number(roll);
         let start = self.segment(first).random_place(roll.rotate_left(DEPTH_MAX));
         if let Some(place) = next(self.segment(first), start) {
@@ -237,7 +241,7 @@ impl Index {
         // There was nothing after the chosen position: wrap around; the start of the first leaf comes last.
         (1..=count).find_map(|step| {
             let leaf = (first + step) % count;
-            next(self.segment(leaf), Place::FIRST).map(|place| At { leaf, place })
+            next(self.segment(leaf), EntryIndex::FIRST).map(|place| At { leaf, place })
         })
     }
 
@@ -296,7 +300,7 @@ impl Index {
     /// Splits a full leaf in two by the next bit of its items' hashes.
     fn split(&mut self, number: u32, seed: &Seed) {
         if let Index::One(segment) = self {
-            *self = Index::Many(Box::new(Directory::new(core::mem::take(segment))));
+            *self = Index::Many(Box::new(SegmentDirectory::new(core::mem::take(segment))));
         }
         let Index::Many(directory) = self else { unreachable!("it has just become one") };
         for (item, expiry) in directory.split(number) {
@@ -307,11 +311,11 @@ impl Index {
     }
 }
 
-impl Directory {
-    fn new(segment: Segment) -> Directory {
+impl SegmentDirectory {
+    fn new(segment: Segment) -> SegmentDirectory {
         let (len, expiring, array_bytes) = (segment.len(), segment.expiring(), segment.bytes());
         let leaves = vec![Leaf { segment, range: Range::ALL }];
-        Directory { routes: vec![0], depth: 0, leaves, len, expiring, array_bytes }
+        SegmentDirectory { routes: vec![0], depth: 0, leaves, len, expiring, array_bytes }
     }
 
     #[inline(always)]

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use crate::access::AccessMark;
 use crate::memory::block_bytes;
-use crate::value::{Encoding, NewValue, Value};
+use crate::value::{Encoding, NewValue, StoredValue};
 use crate::version::Version;
 
 const ACCESS_AT: usize = 8;
@@ -46,7 +46,7 @@ const LONG_FORM: u8 = 0x80;
 /// The meaning of the value bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum Kind {
+enum ValueKind {
     /// The string itself.
     Plain = 0,
     /// The string itself, computed by a command.
@@ -65,12 +65,12 @@ unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Shape {
+struct BlockLengths {
     key_len: usize,
     value_len: usize,
 }
 
-impl Shape {
+impl BlockLengths {
     fn is_long(self) -> bool {
         self.key_len > u8::MAX as usize || self.value_len > u16::MAX as usize
     }
@@ -90,7 +90,7 @@ impl Shape {
 
 impl Item {
     pub(crate) fn new(key: &[u8], value: NewValue<'_>, version: Version, mark: AccessMark) -> Item {
-        let shape = Shape { key_len: key.len(), value_len: stored_len(&value) };
+        let shape = BlockLengths { key_len: key.len(), value_len: stored_len(&value) };
         assert!(shape.key_len <= LEN_MAX && shape.value_len <= LEN_MAX, "the parser limits both");
         let layout = shape.layout();
         // SAFETY: the layout is never empty: a header alone takes 15 bytes.
@@ -112,7 +112,7 @@ impl Item {
         mark: AccessMark,
     ) -> Result<(), NewValue<'v>> {
         let old = self.as_ref().shape();
-        let new = Shape { key_len: old.key_len, value_len: stored_len(&value) };
+        let new = BlockLengths { key_len: old.key_len, value_len: stored_len(&value) };
         if new.is_long() != old.is_long() || new.block() != old.block() {
             return Err(value);
         }
@@ -126,8 +126,8 @@ impl Item {
     pub(crate) fn inline_bytes_mut(&mut self) -> Option<&mut [u8]> {
         let (shape, kind) = (self.as_ref().shape(), self.as_ref().kind());
         match kind {
-            Kind::Plain | Kind::Raw => {
-                self.write_at(KIND_AT, &[Kind::Raw as u8 | long_bit(shape)]);
+            ValueKind::Plain | ValueKind::Raw => {
+                self.write_at(KIND_AT, &[ValueKind::Raw as u8 | long_bit(shape)]);
                 let start = shape.data_at() + shape.key_len;
                 // SAFETY: the block holds `value_len` initialised bytes from `start` on, and `self`
                 // is borrowed for as long as the slice lives.
@@ -135,19 +135,19 @@ impl Item {
                     core::slice::from_raw_parts_mut(self.0.as_ptr().add(start), shape.value_len)
                 })
             }
-            Kind::Integer | Kind::Shared => None,
+            ValueKind::Integer | ValueKind::Shared => None,
         }
     }
 
     /// Takes a large value out, leaving an empty string behind.
     pub(crate) fn take_shared(&mut self) -> Option<Arc<Vec<u8>>> {
         let item = self.as_ref();
-        if item.kind() != Kind::Shared {
+        if item.kind() != ValueKind::Shared {
             return None;
         }
         let (shape, pointer) = (item.shape(), item.shared_pointer());
         // The block keeps its shape (eight value bytes), so that it is freed as it was allocated.
-        self.write_at(KIND_AT, &[Kind::Integer as u8 | long_bit(shape)]);
+        self.write_at(KIND_AT, &[ValueKind::Integer as u8 | long_bit(shape)]);
         // SAFETY: the pointer came from `Arc::into_raw` in `write_value`, the item owned that count,
         // and the kind just written says that it no longer does.
         Some(unsafe { Arc::from_raw(pointer) })
@@ -156,7 +156,7 @@ impl Item {
     /// Stores a large value in the place that `take_shared` left.
     pub(crate) fn put_shared(&mut self, shared: Arc<Vec<u8>>) {
         let shape = self.as_ref().shape();
-        assert_eq!(self.as_ref().kind(), Kind::Integer, "only where take_shared made room");
+        assert_eq!(self.as_ref().kind(), ValueKind::Integer, "only where take_shared made room");
         self.write_value(shape, NewValue::Shared(shared));
     }
 
@@ -192,7 +192,7 @@ impl Item {
         Item(NonNull::new(block).expect("no item lives at zero"))
     }
 
-    fn write_header(&mut self, shape: Shape, version: Version, mark: AccessMark) {
+    fn write_header(&mut self, shape: BlockLengths, version: Version, mark: AccessMark) {
         self.set_version(version);
         self.set_mark(mark);
         self.write_at(KIND_AT, &[long_bit(shape)]);
@@ -205,25 +205,25 @@ impl Item {
         }
     }
 
-    fn write_value(&mut self, shape: Shape, value: NewValue<'_>) {
+    fn write_value(&mut self, shape: BlockLengths, value: NewValue<'_>) {
         let at = shape.data_at() + shape.key_len;
         let kind = match value {
             NewValue::Plain(bytes) => {
                 self.write_at(at, bytes);
-                Kind::Plain
+                ValueKind::Plain
             }
             NewValue::Raw(bytes) => {
                 self.write_at(at, bytes);
-                Kind::Raw
+                ValueKind::Raw
             }
             NewValue::Integer(number) => {
                 self.write_at(at, &number.to_ne_bytes());
-                Kind::Integer
+                ValueKind::Integer
             }
             NewValue::Shared(shared) => {
                 let address = Arc::into_raw(shared).expose_provenance() as u64;
                 self.write_at(at, &address.to_ne_bytes());
-                Kind::Shared
+                ValueKind::Shared
             }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
@@ -278,25 +278,25 @@ impl<'a> ItemRef<'a> {
     }
 
     #[inline]
-    pub fn value(self) -> Value<'a> {
+    pub fn value(self) -> StoredValue<'a> {
         let shape = self.shape();
         let bytes = self.slice(shape.data_at() + shape.key_len, shape.value_len);
         match self.kind() {
-            Kind::Plain | Kind::Raw => Value::Bytes(bytes),
-            Kind::Integer => {
-                Value::Integer(i64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
+            ValueKind::Plain | ValueKind::Raw => StoredValue::Bytes(bytes),
+            ValueKind::Integer => {
+                StoredValue::Integer(i64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
             }
-            Kind::Shared => {
-                Value::Shared(SharedValue { vec: self.shared_pointer(), item: PhantomData })
+            ValueKind::Shared => {
+                StoredValue::Shared(SharedValue { vec: self.shared_pointer(), item: PhantomData })
             }
         }
     }
 
     pub fn encoding(self) -> Encoding {
         match self.kind() {
-            Kind::Integer => Encoding::Int,
-            Kind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
-            Kind::Plain | Kind::Raw | Kind::Shared => Encoding::Raw,
+            ValueKind::Integer => Encoding::Int,
+            ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
+            ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
         }
     }
 
@@ -314,8 +314,8 @@ impl<'a> ItemRef<'a> {
     pub fn bytes(self) -> usize {
         let block = self.shape().block();
         match self.value() {
-            Value::Bytes(_) | Value::Integer(_) => block,
-            Value::Shared(shared) => block + shared.block_bytes(),
+            StoredValue::Bytes(_) | StoredValue::Integer(_) => block,
+            StoredValue::Shared(shared) => block + shared.block_bytes(),
         }
     }
 
@@ -325,27 +325,27 @@ impl<'a> ItemRef<'a> {
     }
 
     #[inline]
-    fn shape(self) -> Shape {
+    fn shape(self) -> BlockLengths {
         let [kind] = self.array(KIND_AT);
         if kind & LONG_FORM == 0 {
             let [key_len] = self.array(KEY_LEN_AT);
             let value_len = u16::from_ne_bytes(self.array(SHORT_VALUE_LEN_AT));
-            Shape { key_len: key_len.into(), value_len: value_len.into() }
+            BlockLengths { key_len: key_len.into(), value_len: value_len.into() }
         } else {
             let key_len = u32::from_ne_bytes(self.array(KEY_LEN_AT));
             let value_len = u32::from_ne_bytes(self.array(LONG_VALUE_LEN_AT));
-            Shape { key_len: key_len as usize, value_len: value_len as usize }
+            BlockLengths { key_len: key_len as usize, value_len: value_len as usize }
         }
     }
 
     #[inline]
-    fn kind(self) -> Kind {
+    fn kind(self) -> ValueKind {
         let [kind] = self.array(KIND_AT);
         match kind & !LONG_FORM {
-            0 => Kind::Plain,
-            1 => Kind::Raw,
-            2 => Kind::Integer,
-            3 => Kind::Shared,
+            0 => ValueKind::Plain,
+            1 => ValueKind::Raw,
+            2 => ValueKind::Integer,
+            3 => ValueKind::Shared,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -409,7 +409,7 @@ fn stored_len(value: &NewValue<'_>) -> usize {
     }
 }
 
-fn long_bit(shape: Shape) -> u8 {
+fn long_bit(shape: BlockLengths) -> u8 {
     if shape.is_long() { LONG_FORM } else { 0 }
 }
 

@@ -25,7 +25,7 @@ mod digest; //      A fingerprint of content, independent of order and seed.
 mod memory; //      The real size of a block in the allocator.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
-pub use access::{Access, AccessMark, LfuTuning, Touch};
+pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
@@ -43,5 +43,5 @@ pub use recorded::Recorded;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
-pub use value::{Encoding, NewValue, Value};
+pub use value::{Encoding, NewValue, StoredValue};
 pub use version::{LEAD_MAX_MILLIS, UnixMillis, Version};

@@ -17,7 +17,7 @@ use crate::memory::block_bytes;
 use crate::prefetch::prefetch;
 
 /// The top 16 bits of the part of a hash that the directory does not use.
-pub(crate) type Tag = u16;
+pub(crate) type EntryTag = u16;
 
 /// The value for "no expiry" in the array of expiry times.
 const NEVER: u64 = u64::MAX;
@@ -32,20 +32,20 @@ const AHEAD: usize = 6;
 /// 16 bits of tag above 48 bits of address; zero for an empty entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-struct Entry(u64);
+struct SegmentEntry(u64);
 
-const EMPTY: Entry = Entry(0);
+const EMPTY: SegmentEntry = SegmentEntry(0);
 const ADDRESS_BITS: u32 = 48;
 const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
 
-impl Entry {
-    fn new(tag: Tag, item: Item) -> Entry {
-        Entry((u64::from(tag) << ADDRESS_BITS) | item.into_address())
+impl SegmentEntry {
+    fn new(tag: EntryTag, item: Item) -> SegmentEntry {
+        SegmentEntry((u64::from(tag) << ADDRESS_BITS) | item.into_address())
     }
 
     #[inline(always)]
-    fn tag(self) -> Tag {
-        (self.0 >> ADDRESS_BITS) as Tag
+    fn tag(self) -> EntryTag {
+        (self.0 >> ADDRESS_BITS) as EntryTag
     }
 
     #[inline(always)]
@@ -56,11 +56,11 @@ impl Entry {
 
 /// The position of an entry; valid until the segment is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct EntryIndex(usize);
 
 /// The result of an insertion.
 pub(crate) enum Inserted {
-    At(Place),
+    At(EntryIndex),
     /// The segment has reached its maximum size. The item is returned, nothing was changed.
     Full(Item),
 }
@@ -68,7 +68,7 @@ pub(crate) enum Inserted {
 #[derive(Default)]
 pub(crate) struct Segment {
     /// Sorted by tag, gaps aside.
-    entries: Box<[Entry]>,
+    entries: Box<[SegmentEntry]>,
     /// The expiry time of each entry; the array is empty while no item of this segment expires.
     expiries: Box<[u64]>,
     len: u32,
@@ -91,14 +91,14 @@ impl Segment {
     }
 
     #[inline]
-    pub(crate) fn find(&self, tag: Tag, key: &[u8]) -> Option<Place> {
+    pub(crate) fn find(&self, tag: EntryTag, key: &[u8]) -> Option<EntryIndex> {
         let mut at = self.home(tag);
         while let Some(entry) = self.entries.get(at) {
             if *entry == EMPTY || entry.tag() > tag {
                 return None;
             }
             if entry.tag() == tag && item_at(*entry).key() == key {
-                return Some(Place(at));
+                return Some(EntryIndex(at));
             }
             at += 1;
         }
@@ -107,13 +107,13 @@ impl Segment {
 
     /// Prefetches the cache line in which a search for `tag` begins.
     #[inline]
-    pub(crate) fn prefetch_home(&self, tag: Tag) {
+    pub(crate) fn prefetch_home(&self, tag: EntryTag) {
         prefetch(self.entries.as_ptr().wrapping_add(self.home(tag)));
     }
 
     /// Prefetches the cache line of the item that a search for `tag` will most likely compare.
     #[inline]
-    pub(crate) fn prefetch_item(&self, tag: Tag) {
+    pub(crate) fn prefetch_item(&self, tag: EntryTag) {
         let mut at = self.home(tag);
         while let Some(entry) = self.entries.get(at) {
             if *entry == EMPTY || entry.tag() > tag {
@@ -128,25 +128,25 @@ impl Segment {
 
     /// Prefetches the item a few entries after `place`, for a walk over all items.
     #[inline]
-    pub(crate) fn prefetch_ahead(&self, place: Place) {
+    pub(crate) fn prefetch_ahead(&self, place: EntryIndex) {
         if let Some(entry) = self.entries.get(place.0 + AHEAD).filter(|entry| **entry != EMPTY) {
             prefetch_item_of(*entry);
         }
     }
 
     #[inline]
-    pub(crate) fn item(&self, place: Place) -> ItemRef<'_> {
+    pub(crate) fn item(&self, place: EntryIndex) -> ItemRef<'_> {
         item_at(self.entries[place.0])
     }
 
-    pub(crate) fn expiry(&self, place: Place) -> Option<UnixMillis> {
+    pub(crate) fn expiry(&self, place: EntryIndex) -> Option<UnixMillis> {
         match self.expiries.get(place.0) {
             None | Some(&NEVER) => None,
             Some(&at) => Some(UnixMillis(at)),
         }
     }
 
-    pub(crate) fn set_expiry(&mut self, place: Place, expiry: Option<UnixMillis>) {
+    pub(crate) fn set_expiry(&mut self, place: EntryIndex, expiry: Option<UnixMillis>) {
         let had = self.expiry(place).is_some();
         if !had && expiry.is_none() {
             return;
@@ -163,17 +163,21 @@ impl Segment {
 
     /// Lets `change` modify the item in place, or replace it by another with the same key.
     #[inline]
-    pub(crate) fn change<R>(&mut self, place: Place, change: impl FnOnce(&mut Item) -> R) -> R {
+    pub(crate) fn change<R>(
+        &mut self,
+        place: EntryIndex,
+        change: impl FnOnce(&mut Item) -> R,
+    ) -> R {
         let entry = &mut self.entries[place.0];
         // Not dropped if `change` panics: the entry still owns the item then.
         let mut item = ManuallyDrop::new(own_item(*entry));
         let result = change(&mut item);
-        *entry = Entry::new(entry.tag(), ManuallyDrop::into_inner(item));
+        *entry = SegmentEntry::new(entry.tag(), ManuallyDrop::into_inner(item));
         result
     }
 
     /// Inserts an item that is known to be absent, if `entries_max` entries are enough.
-    pub(crate) fn insert(&mut self, tag: Tag, item: Item, entries_max: usize) -> Inserted {
+    pub(crate) fn insert(&mut self, tag: EntryTag, item: Item, entries_max: usize) -> Inserted {
         let mut capacity = self.entries.len();
         if self.is_crowded_at(capacity) {
             capacity = larger(capacity);
@@ -184,7 +188,7 @@ impl Segment {
             }
             let fits = capacity == self.entries.len() || self.rebuild(capacity);
             if let Some(place) = fits.then(|| self.make_room(tag)).flatten() {
-                self.entries[place.0] = Entry::new(tag, item);
+                self.entries[place.0] = SegmentEntry::new(tag, item);
                 self.len += 1;
                 return Inserted::At(place);
             }
@@ -193,7 +197,7 @@ impl Segment {
     }
 
     /// Removes an item and returns it.
-    pub(crate) fn remove(&mut self, place: Place) -> Item {
+    pub(crate) fn remove(&mut self, place: EntryIndex) -> Item {
         self.set_expiry(place, None);
         let item = own_item(self.entries[place.0]);
         let mut end = place.0 + 1;
@@ -215,15 +219,15 @@ impl Segment {
     }
 
     /// Returns the first entry at or after `from`, in the order of tags.
-    pub(crate) fn next_from(&self, from: Place) -> Option<(Place, Tag)> {
+    pub(crate) fn next_from(&self, from: EntryIndex) -> Option<(EntryIndex, EntryTag)> {
         let behind = self.entries.get(from.0..)?;
         let gap = behind.iter().position(|entry| *entry != EMPTY)?;
-        Some((Place(from.0 + gap), behind[gap].tag()))
+        Some((EntryIndex(from.0 + gap), behind[gap].tag()))
     }
 
     /// Returns the first entry whose tag is `tag` or larger.
-    pub(crate) fn first_with(&self, tag: Tag) -> Option<(Place, Tag)> {
-        let mut at = Place(self.home(tag));
+    pub(crate) fn first_with(&self, tag: EntryTag) -> Option<(EntryIndex, EntryTag)> {
+        let mut at = EntryIndex(self.home(tag));
         loop {
             let (place, found) = self.next_from(at)?;
             if found >= tag {
@@ -234,15 +238,15 @@ impl Segment {
     }
 
     /// Returns the first entry at or after `from` that has an expiry.
-    pub(crate) fn next_expiring(&self, from: Place) -> Option<Place> {
+    pub(crate) fn next_expiring(&self, from: EntryIndex) -> Option<EntryIndex> {
         let behind = self.expiries.get(from.0..)?;
-        behind.iter().position(|at| *at != NEVER).map(|gap| Place(from.0 + gap))
+        behind.iter().position(|at| *at != NEVER).map(|gap| EntryIndex(from.0 + gap))
     }
 
     /// Returns the first entry at or after `from` that is due at `now`.
-    pub(crate) fn next_due(&self, from: Place, now: UnixMillis) -> Option<Place> {
+    pub(crate) fn next_due(&self, from: EntryIndex, now: UnixMillis) -> Option<EntryIndex> {
         let behind = self.expiries.get(from.0..)?;
-        behind.iter().position(|at| *at <= now.0).map(|gap| Place(from.0 + gap))
+        behind.iter().position(|at| *at <= now.0).map(|gap| EntryIndex(from.0 + gap))
     }
 
     /// Returns the earliest expiry time in this segment.
@@ -251,16 +255,16 @@ impl Segment {
     }
 
     /// Returns a position chosen by a random number; it may be empty.
-    pub(crate) fn random_place(&self, roll: u64) -> Place {
+    pub(crate) fn random_place(&self, roll: u64) -> EntryIndex {
         let scaled = u128::from(roll) * self.entries.len() as u128;
-        Place(usize::try_from(scaled >> 64).expect("below the length"))
+        EntryIndex(usize::try_from(scaled >> 64).expect("below the length"))
     }
 
     /// Removes all items, and returns them in order with their expiry.
     pub(crate) fn drain(&mut self) -> Vec<(Item, Option<UnixMillis>)> {
         let count = self.entries.len();
-        let entries: Vec<(Entry, Option<UnixMillis>)> =
-            (0..count).map(|at| (self.entries[at], self.expiry(Place(at)))).collect();
+        let entries: Vec<(SegmentEntry, Option<UnixMillis>)> =
+            (0..count).map(|at| (self.entries[at], self.expiry(EntryIndex(at)))).collect();
         // Emptied before the items are owned again, so that none has two owners.
         self.entries = Box::default();
         *self = Segment::default();
@@ -271,8 +275,8 @@ impl Segment {
     /// Returns the home position of a tag. The last sixteenth is no tag's home; it takes the entries that are
     /// pushed behind the last home.
     #[inline(always)]
-    fn home(&self, tag: Tag) -> usize {
-        (usize::from(tag) * homes(self.entries.len())) >> Tag::BITS
+    fn home(&self, tag: EntryTag) -> usize {
+        (usize::from(tag) * homes(self.entries.len())) >> EntryTag::BITS
     }
 
     /// Returns whether more than seven eighths would be in use: above that, searches become long.
@@ -281,7 +285,7 @@ impl Segment {
     }
 
     /// Opens a gap at the position of `tag`. `None` if the entries behind it reach to the end.
-    fn make_room(&mut self, tag: Tag) -> Option<Place> {
+    fn make_room(&mut self, tag: EntryTag) -> Option<EntryIndex> {
         let mut at = self.home(tag);
         while *self.entries.get(at)? != EMPTY && self.entries[at].tag() <= tag {
             at += 1;
@@ -292,7 +296,7 @@ impl Segment {
             self.expiries.copy_within(at..gap, at + 1);
             self.expiries[at] = NEVER;
         }
-        Some(Place(at))
+        Some(EntryIndex(at))
     }
 
     /// Lays out the entries again in `capacity` positions. Returns false, and changes nothing, if they do not fit
@@ -302,7 +306,7 @@ impl Segment {
         let mut expiries = vec![NEVER; if self.expiring > 0 { capacity } else { 0 }];
         let mut free = 0;
         for (from, entry) in self.entries.iter().enumerate().filter(|(_, entry)| **entry != EMPTY) {
-            let at = ((usize::from(entry.tag()) * homes(capacity)) >> Tag::BITS).max(free);
+            let at = ((usize::from(entry.tag()) * homes(capacity)) >> EntryTag::BITS).max(free);
             if at >= capacity {
                 return false;
             }
@@ -326,18 +330,18 @@ impl Segment {
     }
 }
 
-impl Place {
-    pub(crate) const FIRST: Place = Place(0);
+impl EntryIndex {
+    pub(crate) const FIRST: EntryIndex = EntryIndex(0);
 
-    pub(crate) fn next(self) -> Place {
-        Place(self.0 + 1)
+    pub(crate) fn next(self) -> EntryIndex {
+        EntryIndex(self.0 + 1)
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
         for (place, entry) in self.entries.iter().enumerate() {
-            self.prefetch_ahead(Place(place));
+            self.prefetch_ahead(EntryIndex(place));
             if *entry != EMPTY {
                 drop(own_item(*entry));
             }
@@ -351,12 +355,12 @@ fn homes(capacity: usize) -> usize {
 
 /// Returns the next larger number of entries that fills a block of the allocator.
 fn larger(capacity: usize) -> usize {
-    let bytes = capacity.max(ENTRIES_MIN - 1) * size_of::<Entry>();
-    block_bytes(bytes + size_of::<Entry>()) / size_of::<Entry>()
+    let bytes = capacity.max(ENTRIES_MIN - 1) * size_of::<SegmentEntry>();
+    block_bytes(bytes + size_of::<SegmentEntry>()) / size_of::<SegmentEntry>()
 }
 
 #[inline]
-fn prefetch_item_of(entry: Entry) {
+fn prefetch_item_of(entry: SegmentEntry) {
     // Most items extend into a second cache line.
     let address = item_at(entry).address();
     prefetch(address);
@@ -365,7 +369,7 @@ fn prefetch_item_of(entry: Entry) {
 
 #[inline(always)]
 #[expect(unsafe_code, reason = "an entry is a packed pointer")]
-fn item_at<'a>(entry: Entry) -> ItemRef<'a> {
+fn item_at<'a>(entry: SegmentEntry) -> ItemRef<'a> {
     // SAFETY: entries are made from items alone, the segment owns the items of its entries, and every
     // caller binds the result to its own borrow of the segment or drops it before it returns.
     unsafe { ItemRef::from_address(entry.address()) }
@@ -373,7 +377,7 @@ fn item_at<'a>(entry: Entry) -> ItemRef<'a> {
 
 #[inline(always)]
 #[expect(unsafe_code, reason = "an entry is a packed pointer")]
-fn own_item(entry: Entry) -> Item {
+fn own_item(entry: SegmentEntry) -> Item {
     // SAFETY: the caller takes the entry out of the table (or puts the item back over it, or drops
     // the table), so the item has one owner.
     unsafe { Item::from_address(entry.address()) }

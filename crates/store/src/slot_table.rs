@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{DivergenceLog, Key, Touch, UnixMillis, Value, Version};
+use crate::{DivergenceLog, Key, StoredValue, Touch, UnixMillis, Version};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
@@ -53,7 +53,7 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    pub fn value(&self) -> Value<'a> {
+    pub fn value(&self) -> StoredValue<'a> {
         self.item.value()
     }
 

@@ -1,4 +1,4 @@
-//! A value read from an item ([`Value`]) and a value to be stored ([`NewValue`]).
+//! A value read from an item ([`StoredValue`]) and a value to be stored ([`NewValue`]).
 //!
 //! Strings for now. A collection will be one more variant here, one more kind in `item.rs`, and the
 //! effects that change it in `effect.rs`.
@@ -10,7 +10,7 @@ use crate::item::SharedValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
-pub enum Value<'a> {
+pub enum StoredValue<'a> {
     /// A string inside the item's own block.
     Bytes(&'a [u8]),
     /// A string that is the shortest decimal form of a number.
@@ -37,22 +37,22 @@ impl Encoding {
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> StoredValue<'a> {
     /// Returns the string's bytes; formatted if it is stored as a number.
     pub fn to_bytes(self) -> Cow<'a, [u8]> {
         match self {
-            Value::Bytes(bytes) => Cow::Borrowed(bytes),
-            Value::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
-            Value::Shared(shared) => Cow::Borrowed(shared.bytes()),
+            StoredValue::Bytes(bytes) => Cow::Borrowed(bytes),
+            StoredValue::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
+            StoredValue::Shared(shared) => Cow::Borrowed(shared.bytes()),
         }
     }
 
     /// Returns the string's length in bytes.
     pub fn len(self) -> usize {
         match self {
-            Value::Bytes(bytes) => bytes.len(),
-            Value::Integer(number) => decimal_len(number),
-            Value::Shared(shared) => shared.bytes().len(),
+            StoredValue::Bytes(bytes) => bytes.len(),
+            StoredValue::Integer(number) => decimal_len(number),
+            StoredValue::Shared(shared) => shared.bytes().len(),
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn the_length_of_a_number_is_that_of_its_decimal_form() {
         for number in [0, 7, 10, -1, -10, 999, 1_000, i64::MAX, i64::MIN] {
-            assert_eq!(Value::Integer(number).len(), number.to_string().len());
+            assert_eq!(StoredValue::Integer(number).len(), number.to_string().len());
         }
     }
 }

@@ -2,8 +2,9 @@
 //! text. Prints the resident size that the system reports; `cargo bench -p timers --bench memory`.
 
 use timers::{
-    Action, Callback, Epoch, HttpTarget, Input, Member, MonotonicMillis, Now, Peer,
-    ReplicationFactor, RequestId, Retry, Spec, TimeSpan, TimerSettings, Timers, Wish,
+    Callback, HttpTarget, MembersEpoch, MonotonicMillis, Now, ReplicationFactor, RequestId, Retry,
+    TimeSpan, TimerAction, TimerInput, TimerMember, TimerPeer, TimerRequest, TimerSettings,
+    TimerSpec, Timers,
 };
 
 const TIMERS: u64 = 1_000_000;
@@ -15,12 +16,12 @@ fn resident_bytes() -> u64 {
     kib * 1024
 }
 
-fn spec(number: u64) -> Spec {
+fn spec(number: u64) -> TimerSpec {
     let uri = format!("http://10.0.0.{}:8080/callbacks/orders", number % 250);
     let target = HttpTarget::parse(&uri).expect("a good URI");
     let opaque = format!("{{\"order\":{number},\"step\":\"payment\"}}");
     let interval = TimeSpan(60_000 + number % 86_400_000);
-    Spec {
+    TimerSpec {
         tags: Vec::new(),
         interval,
         repeat_for: interval,
@@ -31,19 +32,19 @@ fn spec(number: u64) -> Spec {
 
 fn main() {
     let now = Now { moment: MonotonicMillis(0), wall: 0 };
-    let me = Peer { id: 1, boot: 1 };
+    let me = TimerPeer { id: 1, boot: 1 };
     let mut node = Timers::new(me, 1, now, TimerSettings::default());
-    let mut actions: Vec<Action> = Vec::new();
-    let members = vec![Member { id: me, name: "10.0.0.1:6379".into(), weight: 1 }];
-    node.handle(now, Input::Lease { until: MonotonicMillis(u64::MAX) }, &mut actions);
-    node.handle(now, Input::Members { epoch: Epoch(1), members }, &mut actions);
+    let mut actions: Vec<TimerAction> = Vec::new();
+    let members = vec![TimerMember { id: me, name: "10.0.0.1:6379".into(), weight: 1 }];
+    node.handle(now, TimerInput::Lease { until: MonotonicMillis(u64::MAX) }, &mut actions);
+    node.handle(now, TimerInput::Members { epoch: MembersEpoch(1), members }, &mut actions);
     let before = resident_bytes();
     #[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
     let begun = std::time::Instant::now();
     for number in 0..TIMERS {
-        let wish = Wish::Create { spec: spec(number), factor: ReplicationFactor::DEFAULT };
+        let wish = TimerRequest::Create { spec: spec(number), factor: ReplicationFactor::DEFAULT };
         let request = RequestId(number);
-        node.handle(now, Input::Request { request, wish }, &mut actions);
+        node.handle(now, TimerInput::Request { request, wish }, &mut actions);
         actions.clear();
     }
     let took = begun.elapsed();

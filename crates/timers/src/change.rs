@@ -8,15 +8,17 @@ use std::collections::BTreeSet;
 
 use crate::core::Timers;
 use crate::ids::{
-    MonotonicMillis, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion,
+    MonotonicMillis, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerPeer, TimerVersion,
 };
-use crate::input::{AGAIN_AFTER, Action, REQUEST_WITHIN, TimerAnswer, TimerRefusal, TimerRule};
+use crate::input::{
+    AGAIN_AFTER, REQUEST_WITHIN, TimerAction, TimerAnswer, TimerRefusal, TimerRule,
+};
 use crate::message::{
-    ChangeResult, Done, LookAgain, Message, Propose, RequestId, Store, Stored, TimerChange,
+    ChangeResult, Done, LookAgain, Propose, RequestId, Store, Stored, TimerChange, TimerMessage,
 };
-use crate::record::{Life, Record, TimerState};
-use crate::spec::Spec;
-use crate::table::{Entry, tombstone_life};
+use crate::record::{Record, TimerLife, TimerState};
+use crate::spec::TimerSpec;
+use crate::table::{TimerEntry, tombstone_life};
 use placement::SplitMix64;
 
 /// Maximum number of proposals a primary parks until all members have entered the epoch. Further ones get
@@ -40,24 +42,29 @@ impl Coordinated {
 /// A change in progress, at the primary.
 pub(crate) struct Numbered {
     /// The requests to answer, mostly one.
-    asked_by: Vec<(Peer, RequestId)>,
+    asked_by: Vec<(TimerPeer, RequestId)>,
     sequence: Sequence,
     /// Nodes that have not acknowledged it.
-    missing: BTreeSet<Peer>,
+    missing: BTreeSet<TimerPeer>,
     deadline: MonotonicMillis,
     again_at: MonotonicMillis,
 }
 
 // The coordinator: any node.
 impl Timers {
-    pub(crate) fn create(&mut self, request: RequestId, spec: Spec, factor: ReplicationFactor) {
+    pub(crate) fn create(
+        &mut self,
+        request: RequestId,
+        spec: TimerSpec,
+        factor: ReplicationFactor,
+    ) {
         let (seed, drawn) = &mut self.ids;
         *drawn += 1;
         let id = TimerId { number: mixed(*seed, *drawn), factor };
         self.put(request, id, spec);
     }
 
-    pub(crate) fn put(&mut self, request: RequestId, id: TimerId, spec: Spec) {
+    pub(crate) fn put(&mut self, request: RequestId, id: TimerId, spec: TimerSpec) {
         self.coordinate(request, id, TimerChange::Set(spec));
     }
 
@@ -88,7 +95,7 @@ impl Timers {
         if primary == self.me {
             self.on_propose(self.me, propose);
         } else {
-            self.send(primary, Message::Propose(propose));
+            self.send(primary, TimerMessage::Propose(propose));
         }
     }
 
@@ -140,7 +147,7 @@ impl Timers {
     }
 
     pub(crate) fn answer(&mut self, request: RequestId, answer: TimerAnswer) {
-        self.out.push(Action::Answer { request, answer });
+        self.out.push(TimerAction::Answer { request, answer });
     }
 
     pub(crate) fn refuse(&mut self, request: RequestId, refusal: TimerRefusal) {
@@ -150,7 +157,7 @@ impl Timers {
 
 // The primary: numbers the change, sends it to all replicas, answers when all have it.
 impl Timers {
-    pub(crate) fn on_propose(&mut self, from: Peer, propose: Propose) {
+    pub(crate) fn on_propose(&mut self, from: TimerPeer, propose: Propose) {
         let is_primary = self.members.replicas(propose.id).first() == Some(&self.me);
         if propose.epoch != self.members.epoch() || !is_primary {
             return self.say_look_again(from, propose.request);
@@ -180,18 +187,18 @@ impl Timers {
         }
     }
 
-    fn say_look_again(&mut self, to: Peer, request: RequestId) {
+    fn say_look_again(&mut self, to: TimerPeer, request: RequestId) {
         let look_again = LookAgain { request, epoch: self.members.epoch() };
         if to == self.me {
             self.on_look_again(&look_again);
         } else {
-            self.send(to, Message::LookAgain(look_again));
+            self.send(to, TimerMessage::LookAgain(look_again));
         }
     }
 
-    fn number(&mut self, coordinator: Peer, propose: Propose) {
+    fn number(&mut self, coordinator: TimerPeer, propose: Propose) {
         let Propose { request, id, change, .. } = propose;
-        let known = self.table.get(id).map(Entry::progress);
+        let known = self.table.get(id).map(TimerEntry::progress);
         if known.is_none() {
             // Once all timers are handed over, this node knows every timer it is the primary of.
             if change == TimerChange::Delete && self.unsettled().is_empty() && self.has_lease() {
@@ -227,11 +234,11 @@ impl Timers {
         let interval = self.table.get(id).map_or_else(Default::default, |entry| entry.interval);
         let forget_in = tombstone_life(interval, self.table.tombstones());
         let life = match change {
-            TimerChange::Delete => Life::Ended { forget_in },
-            TimerChange::Set(spec) if spec.pops() == 0 => Life::Ended { forget_in },
+            TimerChange::Delete => TimerLife::Ended { forget_in },
+            TimerChange::Set(spec) if spec.pops() == 0 => TimerLife::Ended { forget_in },
             TimerChange::Set(spec) => {
                 let (left, due_in, quiet_for) = (spec.pops(), spec.interval, TimeSpan::ZERO);
-                Life::Pending { left, due_in, quiet_for, spec }
+                TimerLife::Pending { left, due_in, quiet_for, spec }
             }
         };
         // A change made on the other side of a split may have a later epoch.
@@ -242,22 +249,22 @@ impl Timers {
 
     /// Returns the nodes that must have a change before it is answered: the replicas, and those that may still
     /// hold the timer from before and would pop it.
-    fn wait_set(&self, id: TimerId) -> BTreeSet<Peer> {
-        let mut nodes: BTreeSet<Peer> = self.others(id).into_iter().collect();
+    fn wait_set(&self, id: TimerId) -> BTreeSet<TimerPeer> {
+        let mut nodes: BTreeSet<TimerPeer> = self.others(id).into_iter().collect();
         if self.keeps(TimerRule::TellFormers) {
             nodes.extend(self.unsettled());
         }
         nodes
     }
 
-    fn store_at(&mut self, nodes: &BTreeSet<Peer>, record: &Record) {
+    fn store_at(&mut self, nodes: &BTreeSet<TimerPeer>, record: &Record) {
         let epoch = self.members.epoch();
         for node in nodes {
-            self.send(*node, Message::Store(Store { epoch, record: record.clone() }));
+            self.send(*node, TimerMessage::Store(Store { epoch, record: record.clone() }));
         }
     }
 
-    pub(crate) fn on_stored(&mut self, from: Peer, stored: &Stored) {
+    pub(crate) fn on_stored(&mut self, from: TimerPeer, stored: &Stored) {
         if stored.epoch != self.members.epoch() {
             return; // From an earlier list; the change has restarted under this one.
         }
@@ -367,19 +374,19 @@ impl Timers {
         }
     }
 
-    fn say_done(&mut self, to: Peer, request: RequestId, result: ChangeResult) {
+    fn say_done(&mut self, to: TimerPeer, request: RequestId, result: ChangeResult) {
         let done = Done { request, epoch: self.members.epoch(), result };
         if to == self.me {
             return self.on_done(&done);
         }
         self.finished.add(to, request, result);
-        self.send(to, Message::Done(done));
+        self.send(to, TimerMessage::Done(done));
     }
 }
 
 // A replica, or a former holder.
 impl Timers {
-    pub(crate) fn on_store(&mut self, from: Peer, store: &Store) {
+    pub(crate) fn on_store(&mut self, from: TimerPeer, store: &Store) {
         if store.epoch != self.members.epoch() {
             return; // One of us does not have the latest list yet; the primary sends it again.
         }
@@ -392,7 +399,7 @@ impl Timers {
             self.adopt(&store.record);
         }
         let epoch = store.epoch;
-        self.send(from, Message::Stored(Stored { epoch, id, version, was }));
+        self.send(from, TimerMessage::Stored(Stored { epoch, id, version, was }));
     }
 }
 

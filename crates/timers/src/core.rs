@@ -10,48 +10,50 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::calls::Calls;
 use crate::change::{Coordinated, Numbered};
 use crate::dead::DeadLetters;
-use crate::finished::Finished;
+use crate::finished::FinishedRequests;
 use crate::follow::Follower;
-use crate::ids::{Epoch, MonotonicMillis, Now, Peer, TimeSpan, TimerId, TimerVersion};
-use crate::input::{AGAIN_AFTER, Action, CallId, Input, TimerRule, TimerSettings, Wish};
-use crate::lease::Lease;
+use crate::ids::{MembersEpoch, MonotonicMillis, Now, TimeSpan, TimerId, TimerPeer, TimerVersion};
+use crate::input::{
+    AGAIN_AFTER, CallId, TimerAction, TimerInput, TimerRequest, TimerRule, TimerSettings,
+};
+use crate::lease::NodeLease;
 use crate::look::Looking;
 use crate::members::Members;
-use crate::message::{Message, Propose, RequestId, Stage};
+use crate::message::{Propose, RequestId, Stage, TimerMessage};
 use crate::pop::{InFlight, Pop};
-use crate::record::{Life, Record, TimerState};
+use crate::record::{Record, TimerLife, TimerState};
 use crate::resync::Resync;
 use crate::stats::Stats;
-use crate::table::{Clock, Entry, Era, ReplicaRank, STAGGER, Table};
+use crate::table::{Era, ReplicaRank, STAGGER, TimerEntry, TimerTable, UpdateContext};
 
 /// The timers of a node, and everything in progress with them.
 pub struct Timers {
-    pub(crate) me: Peer,
+    pub(crate) me: TimerPeer,
     pub(crate) settings: TimerSettings,
     pub(crate) now: Now,
-    pub(crate) lease: Lease,
+    pub(crate) lease: NodeLease,
     /// The last moment at which this node was certainly in the map, before its present stay in it.
     pub(crate) departed: MonotonicMillis,
     /// The last epoch that both sides of a split followed, if this node comes from the other side. A timer that
     /// was changed there under a later epoch cannot have been ended by anybody here.
-    pub(crate) parted_at: Option<Epoch>,
+    pub(crate) parted_at: Option<MembersEpoch>,
     pub(crate) members: Members,
     /// Counters of member lists and of this node's stays in the map. An entry's place and certainty are valid
     /// only for the counters it was set under.
     pub(crate) era: Era,
-    pub(crate) table: Table,
+    pub(crate) table: TimerTable,
     /// Every other member, and its progress with the epoch.
-    pub(crate) followers: BTreeMap<Peer, Follower>,
+    pub(crate) followers: BTreeMap<TimerPeer, Follower>,
     /// Clients' requests at this node that wait for a primary.
     pub(crate) coordinated: BTreeMap<RequestId, Coordinated>,
     /// Changes that this node has numbered as primary and that not all nodes have acknowledged.
     pub(crate) numbered: BTreeMap<(TimerId, TimerVersion), Numbered>,
     /// The requests behind the changes in `numbered` and `parked`.
-    pub(crate) under_way: BTreeSet<(Peer, RequestId)>,
+    pub(crate) under_way: BTreeSet<(TimerPeer, RequestId)>,
     /// Results of answered requests whose coordinator may repeat its proposal.
-    pub(crate) finished: Finished,
+    pub(crate) finished: FinishedRequests,
     /// Proposals that wait until every member has entered the epoch.
-    pub(crate) parked: Vec<(Peer, Propose)>,
+    pub(crate) parked: Vec<(TimerPeer, Propose)>,
     /// Timers whose pop is in progress.
     pub(crate) pops: BTreeMap<TimerId, Pop>,
     /// Timers that this node has popped recently.
@@ -69,27 +71,27 @@ pub struct Timers {
     pub(crate) ids: (u64, u64),
     /// The time of the next retry to nodes that have not answered.
     pub(crate) again_at: MonotonicMillis,
-    pub(crate) out: Vec<Action>,
+    pub(crate) out: Vec<TimerAction>,
 }
 
 impl Timers {
     /// Creates a node's timers. `seed` must differ between nodes and between boots: ids are drawn from it.
-    pub fn new(me: Peer, seed: u64, now: Now, settings: TimerSettings) -> Timers {
+    pub fn new(me: TimerPeer, seed: u64, now: Now, settings: TimerSettings) -> Timers {
         Timers {
             me,
             settings,
             now,
-            lease: Lease::default(),
+            lease: NodeLease::default(),
             departed: now.moment,
             parted_at: None,
             members: Members::nobody(),
             era: Era::default(),
-            table: Table::new(now.moment),
+            table: TimerTable::new(now.moment),
             followers: BTreeMap::new(),
             coordinated: BTreeMap::new(),
             numbered: BTreeMap::new(),
             under_way: BTreeSet::new(),
-            finished: Finished::default(),
+            finished: FinishedRequests::default(),
             parked: Vec::new(),
             pops: BTreeMap::new(),
             told_lately: VecDeque::new(),
@@ -108,16 +110,18 @@ impl Timers {
     }
 
     /// Handles one input. Appends the actions for the outside world to `out`.
-    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Action>) {
+    pub fn handle(&mut self, now: Now, input: TimerInput, out: &mut Vec<TimerAction>) {
         std::mem::swap(&mut self.out, out);
         self.set_time(now);
         match input {
-            Input::Members { epoch, members } => self.on_members(Members::new(epoch, &members)),
-            Input::Lease { until } => self.on_lease(until),
-            Input::Request { request, wish } => self.on_request(request, wish),
-            Input::Peer { from, message } => self.on_message(from, message),
-            Input::CallEnded { call, result } => self.on_call_ended(call, result),
-            Input::Tick => {}
+            TimerInput::Members { epoch, members } => {
+                self.on_members(Members::new(epoch, &members));
+            }
+            TimerInput::Lease { until } => self.on_lease(until),
+            TimerInput::Request { request, wish } => self.on_request(request, wish),
+            TimerInput::Peer { from, message } => self.on_message(from, message),
+            TimerInput::CallEnded { call, result } => self.on_call_ended(call, result),
+            TimerInput::Tick => {}
         }
         self.pop_due();
         self.resync_go_on();
@@ -177,35 +181,35 @@ impl Timers {
         }
     }
 
-    fn on_request(&mut self, request: RequestId, wish: Wish) {
+    fn on_request(&mut self, request: RequestId, wish: TimerRequest) {
         match wish {
-            Wish::Create { spec, factor } => self.create(request, spec, factor),
-            Wish::Put { id, spec } => self.put(request, id, spec),
-            Wish::Delete(id) => self.delete(request, id),
-            Wish::See(sight) => self.look(request, sight),
+            TimerRequest::Create { spec, factor } => self.create(request, spec, factor),
+            TimerRequest::Put { id, spec } => self.put(request, id, spec),
+            TimerRequest::Delete(id) => self.delete(request, id),
+            TimerRequest::See(sight) => self.look(request, sight),
         }
     }
 
-    fn on_message(&mut self, from: Peer, message: Message) {
+    fn on_message(&mut self, from: TimerPeer, message: TimerMessage) {
         match message {
-            Message::Hello(m) => self.on_hello(from, &m),
-            Message::Propose(m) => self.on_propose(from, m),
-            Message::LookAgain(m) => self.on_look_again(&m),
-            Message::Done(m) => self.on_done(&m),
-            Message::Store(m) => self.on_store(from, &m),
-            Message::Stored(m) => self.on_stored(from, &m),
-            Message::Calling(m) => self.on_calling(from, &m),
-            Message::Popped(m) => self.on_popped(from, &m),
-            Message::Failed(m) => self.on_failed(&m),
-            Message::Want(m) => self.on_want(from, &m),
-            Message::Ask(m) => self.on_ask(from, &m),
-            Message::Answered(m) => self.on_answered(from, m),
-            Message::Offer(m) => self.on_offer(from, &m),
-            Message::Wanted(m) => self.on_wanted(from, m),
-            Message::Fill(m) => self.on_fill(from, m),
-            Message::Filled(m) => self.on_filled(from, &m),
-            Message::Look(m) => self.on_look(from, &m),
-            Message::LookReply(m) => self.on_seen(from, m),
+            TimerMessage::Hello(m) => self.on_hello(from, &m),
+            TimerMessage::Propose(m) => self.on_propose(from, m),
+            TimerMessage::LookAgain(m) => self.on_look_again(&m),
+            TimerMessage::Done(m) => self.on_done(&m),
+            TimerMessage::Store(m) => self.on_store(from, &m),
+            TimerMessage::Stored(m) => self.on_stored(from, &m),
+            TimerMessage::Calling(m) => self.on_calling(from, &m),
+            TimerMessage::Popped(m) => self.on_popped(from, &m),
+            TimerMessage::Failed(m) => self.on_failed(&m),
+            TimerMessage::Want(m) => self.on_want(from, &m),
+            TimerMessage::Ask(m) => self.on_ask(from, &m),
+            TimerMessage::Answered(m) => self.on_answered(from, m),
+            TimerMessage::Offer(m) => self.on_offer(from, &m),
+            TimerMessage::Wanted(m) => self.on_wanted(from, m),
+            TimerMessage::Fill(m) => self.on_fill(from, m),
+            TimerMessage::Filled(m) => self.on_filled(from, &m),
+            TimerMessage::Look(m) => self.on_look(from, &m),
+            TimerMessage::LookReply(m) => self.on_seen(from, m),
         }
     }
 
@@ -257,12 +261,12 @@ impl Timers {
         !cfg!(debug_assertions) || self.settings.broken != Some(rule)
     }
 
-    pub(crate) fn send(&mut self, to: Peer, message: Message) {
-        self.out.push(Action::Send { to, message });
+    pub(crate) fn send(&mut self, to: TimerPeer, message: TimerMessage) {
+        self.out.push(TimerAction::Send { to, message });
     }
 
     /// Returns the other nodes that keep a timer.
-    pub(crate) fn others(&self, id: TimerId) -> Vec<Peer> {
+    pub(crate) fn others(&self, id: TimerId) -> Vec<TimerPeer> {
         let mut replicas = self.members.replicas(id);
         replicas.retain(|node| *node != self.me);
         replicas
@@ -291,19 +295,19 @@ impl Timers {
         if known.is_some_and(|entry| entry.progress() >= record.progress()) {
             return;
         }
-        if matches!(record.life, Life::Ended { .. }) && !self.keeps(TimerRule::Tombstones) {
+        if matches!(record.life, TimerLife::Ended { .. }) && !self.keeps(TimerRule::Tombstones) {
             return self.forget(record.id);
         }
         let place = self.place(record.id, known.map(|entry| entry.place));
         self.pops.remove(&record.id);
-        let mut clock = Clock { now: self.now.moment, stats: &mut self.stats };
+        let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
         self.table.put(record, place, self.era, &mut clock);
         self.keep_quiet(record);
     }
 
     /// Postpones this node's turn for a timer just received, if another node is calling for it.
     fn keep_quiet(&mut self, record: &Record) {
-        let Life::Pending { quiet_for, .. } = record.life else { return };
+        let TimerLife::Pending { quiet_for, .. } = record.life else { return };
         let now = self.now.moment;
         let left = self.left_to_others.get(&record.id);
         let left = left.filter(|(progress, _)| *progress == record.progress());
@@ -317,8 +321,8 @@ impl Timers {
         }
     }
 
-    pub(crate) fn change_entry(&mut self, id: TimerId, change: impl FnOnce(&mut Entry)) {
-        let mut clock = Clock { now: self.now.moment, stats: &mut self.stats };
+    pub(crate) fn change_entry(&mut self, id: TimerId, change: impl FnOnce(&mut TimerEntry)) {
+        let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
         self.table.change(id, &mut clock, change);
     }
 

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{MonotonicMillis, Peer, TimerId};
+use crate::ids::{MonotonicMillis, TimerId, TimerPeer};
 use crate::input::ANSWER_WITHIN;
-use crate::message::{Answered, Ask, Known, Message};
-use crate::pop::{Phase, Pop};
+use crate::message::{Answered, Ask, TimerKnowledge, TimerMessage};
+use crate::pop::{Pop, PopPhase};
 use crate::record::TimerState;
 use crate::spec::CALL_TIMEOUT_DEFAULT;
 use crate::table::{ReplicaRank, STAGGER, TOMBSTONE_MIN};
@@ -19,12 +19,12 @@ const LEFT_TO_OTHERS_MAX: usize = 10_000;
 
 /// The answers so far. An answer with a later state ends the asking at once.
 #[derive(Default)]
-pub(crate) struct Asking {
-    waiting: BTreeSet<Peer>,
+pub(crate) struct DoubtRound {
+    waiting: BTreeSet<TimerPeer>,
     /// Nodes that have the timer, with no more progress than we do.
-    held_by: BTreeSet<Peer>,
+    held_by: BTreeSet<TimerPeer>,
     /// Nodes that do not know the timer.
-    unknown_to: BTreeSet<Peer>,
+    unknown_to: BTreeSet<TimerPeer>,
     /// True if another node follows a later list of members: ours is no basis for a decision.
     behind: bool,
 }
@@ -36,38 +36,39 @@ impl Timers {
         // A timer kept through an absence may be at any node by now.
         let is_unsure = entry.era.stay != self.era.stay;
         let asked = if is_unsure { self.members.all().to_vec() } else { self.others(id) };
-        let waiting: BTreeSet<Peer> = asked.into_iter().filter(|node| *node != self.me).collect();
+        let waiting: BTreeSet<TimerPeer> =
+            asked.into_iter().filter(|node| *node != self.me).collect();
         let epoch = self.members.epoch();
         for node in &waiting {
-            self.send(*node, Message::Ask(Ask { epoch, id, progress }));
+            self.send(*node, TimerMessage::Ask(Ask { epoch, id, progress }));
         }
         let nobody = waiting.is_empty();
-        let asking = Asking { waiting, ..Asking::default() };
-        self.pops.insert(id, Pop::new(progress, Phase::Asking(asking)));
+        let asking = DoubtRound { waiting, ..DoubtRound::default() };
+        self.pops.insert(id, Pop::new(progress, PopPhase::Asking(asking)));
         self.table.postpone(id, self.moment() + ANSWER_WITHIN);
         if nobody {
             self.doubt_over(id);
         }
     }
 
-    pub(crate) fn on_ask(&mut self, from: Peer, ask: &Ask) {
+    pub(crate) fn on_ask(&mut self, from: TimerPeer, ask: &Ask) {
         let entry = self.table.get(ask.id);
         let is_newer = entry.is_some_and(|entry| entry.progress() > ask.progress);
         // Two nodes that are both in doubt would confirm each other.
         let is_sure = entry.is_some_and(|entry| entry.era.stay == self.era.stay);
         let known = match self.record(ask.id).filter(|_| is_newer) {
-            Some(record) => Known::Newer(record),
-            None if is_sure => Known::Held,
+            Some(record) => TimerKnowledge::Newer(record),
+            None if is_sure => TimerKnowledge::Held,
             None => {
                 // The asking node will call, and we may receive the timer before we learn of that call.
                 let until = self.moment() + ANSWER_WITHIN + CALL_TIMEOUT_DEFAULT + STAGGER;
                 self.leave_to_others(ask.id, ask.progress, until);
-                Known::Nothing
+                TimerKnowledge::Nothing
             }
         };
         let epoch = self.members.epoch();
         let answered = Answered { epoch, id: ask.id, progress: ask.progress, known };
-        self.send(from, Message::Answered(answered));
+        self.send(from, TimerMessage::Answered(answered));
     }
 
     /// Records that another node calls for a timer. If we do not have it yet, or with less progress, and
@@ -87,20 +88,20 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_answered(&mut self, from: Peer, answered: Answered) {
+    pub(crate) fn on_answered(&mut self, from: TimerPeer, answered: Answered) {
         let id = answered.id;
         let epoch = self.members.epoch();
         let Some(pop) = self.pops.get_mut(&id) else { return };
-        let Phase::Asking(asking) = &mut pop.phase else { return };
+        let PopPhase::Asking(asking) = &mut pop.phase else { return };
         if pop.progress != answered.progress {
             return;
         }
         asking.waiting.remove(&from);
         asking.behind |= answered.epoch > epoch;
         match answered.known {
-            Known::Newer(record) => return self.adopt(&record),
-            Known::Held => asking.held_by.insert(from),
-            Known::Nothing => asking.unknown_to.insert(from),
+            TimerKnowledge::Newer(record) => return self.adopt(&record),
+            TimerKnowledge::Held => asking.held_by.insert(from),
+            TimerKnowledge::Nothing => asking.unknown_to.insert(from),
         };
         if asking.waiting.is_empty() {
             self.doubt_over(id);
@@ -109,7 +110,9 @@ impl Timers {
 
     /// Decides when all nodes have answered or their time is up. None of them has a later state.
     pub(crate) fn doubt_over(&mut self, id: TimerId) {
-        let Some(Pop { phase: Phase::Asking(asking), .. }) = self.pops.get_mut(&id) else { return };
+        let Some(Pop { phase: PopPhase::Asking(asking), .. }) = self.pops.get_mut(&id) else {
+            return;
+        };
         let asking = std::mem::take(asking);
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let (due, place) = (entry.due, entry.place);
@@ -148,7 +151,7 @@ impl Timers {
     /// it, it was ended meanwhile; but in that case they have its tombstone for a while. Within that time, no
     /// tombstone means that they have lost the timer. If nobody answers we cannot know. A pop too many is
     /// better than a missing one.
-    fn unsure_over(&mut self, id: TimerId, asking: &Asking) {
+    fn unsure_over(&mut self, id: TimerId, asking: &DoubtRound) {
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let remembered = entry.interval.max(TOMBSTONE_MIN);
         let is_from_there = self.parted_at.is_some_and(|at| entry.version.epoch > at);
@@ -166,7 +169,7 @@ impl Timers {
     }
 
     fn defer(&mut self, id: TimerId, until: MonotonicMillis) {
-        self.pops.get_mut(&id).expect("the caller saw it").phase = Phase::HeldBack;
+        self.pops.get_mut(&id).expect("the caller saw it").phase = PopPhase::HeldBack;
         self.table.postpone(id, until);
     }
 }

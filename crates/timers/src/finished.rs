@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ids::Peer;
+use crate::ids::TimerPeer;
 use crate::message::{ChangeResult, RequestId};
 
 /// Maximum number of results kept. The first ones are dropped beyond it: their coordinators have given them up
@@ -15,24 +15,28 @@ use crate::message::{ChangeResult, RequestId};
 const FINISHED_MAX: usize = 200_000;
 
 #[derive(Default)]
-pub(crate) struct Finished {
-    results: BTreeMap<(Peer, RequestId), ChangeResult>,
+pub(crate) struct FinishedRequests {
+    results: BTreeMap<(TimerPeer, RequestId), ChangeResult>,
 }
 
-impl Finished {
-    pub(crate) fn add(&mut self, coordinator: Peer, request: RequestId, result: ChangeResult) {
+impl FinishedRequests {
+    pub(crate) fn add(&mut self, coordinator: TimerPeer, request: RequestId, result: ChangeResult) {
         if self.results.len() >= FINISHED_MAX {
             self.results.pop_first();
         }
         self.results.insert((coordinator, request), result);
     }
 
-    pub(crate) fn result(&self, coordinator: Peer, request: RequestId) -> Option<ChangeResult> {
+    pub(crate) fn result(
+        &self,
+        coordinator: TimerPeer,
+        request: RequestId,
+    ) -> Option<ChangeResult> {
         self.results.get(&(coordinator, request)).copied()
     }
 
     /// Forgets the coordinator's requests before this one, which it no longer waits for.
-    pub(crate) fn forget(&mut self, coordinator: Peer, before: RequestId) {
+    pub(crate) fn forget(&mut self, coordinator: TimerPeer, before: RequestId) {
         let first = (coordinator, RequestId(0));
         let closed = self.results.extract_if(first..(coordinator, before), |_, _| true);
         closed.for_each(drop);
@@ -50,8 +54,8 @@ mod tests {
 
     #[test]
     fn what_a_coordinator_no_longer_waits_for_is_forgotten_and_nothing_else() {
-        let node = |id| Peer { id, boot: 1 };
-        let mut finished = Finished::default();
+        let node = |id| TimerPeer { id, boot: 1 };
+        let mut finished = FinishedRequests::default();
         for (id, request) in [(1, 9), (2, 1), (2, 2), (2, 3), (3, 1)] {
             finished.add(node(id), RequestId(request), ChangeResult::Kept);
         }

@@ -1,30 +1,30 @@
 //! Tracks which epoch of the map each member follows, and starts the work that a new list of members requires.
 //!
-//! `Hello` reports two facts: "I have entered this epoch", after which its sender accepts nothing under an
+//! `MembersHello` reports two facts: "I have entered this epoch", after which its sender accepts nothing under an
 //! earlier one; and "I am settled in it", after which it holds only timers that it keeps and that are not in
 //! doubt. `change.rs` waits for the first, and uses the second to decide which nodes a change must reach.
 
 use crate::core::Timers;
-use crate::ids::{Epoch, Peer};
+use crate::ids::{MembersEpoch, TimerPeer};
 use crate::input::TimerRule;
 use crate::members::Members;
-use crate::message::{Hello, Message, Stage};
+use crate::message::{MembersHello, Stage, TimerMessage};
 use crate::resync::Basis;
 
 /// Another member's progress with the epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Follower {
-    entered: Epoch,
+    entered: MembersEpoch,
     /// Its stage in the epoch it has entered.
     stage: Stage,
 }
 
 impl Follower {
-    pub(crate) fn is_done(self, epoch: Epoch) -> bool {
+    pub(crate) fn is_done(self, epoch: MembersEpoch) -> bool {
         self.has_reached(Stage::Settled, epoch)
     }
 
-    fn has_reached(self, stage: Stage, epoch: Epoch) -> bool {
+    fn has_reached(self, stage: Stage, epoch: MembersEpoch) -> bool {
         self.entered >= epoch && self.stage >= stage
     }
 }
@@ -40,7 +40,7 @@ impl Timers {
         let all_settled = self.followers.values().all(|follower| follower.is_done(epoch));
         let base = (self.is_settled() && all_settled).then(|| self.members.clone());
         // 2) A node that was away has missed changes: all its timers are in doubt.
-        let is_first = epoch == Epoch(0);
+        let is_first = epoch == MembersEpoch(0);
         if !is_first && !self.members.contains(self.me) && members.contains(self.me) {
             self.begin_stay();
         }
@@ -80,14 +80,14 @@ impl Timers {
 
     fn keep_followers(&mut self) {
         let others = self.members.all().iter().filter(|node| **node != self.me);
-        let known = |node: &Peer| self.followers.get(node).copied().unwrap_or_default();
+        let known = |node: &TimerPeer| self.followers.get(node).copied().unwrap_or_default();
         self.followers = others.map(|node| (*node, known(node))).collect();
     }
 
-    pub(crate) fn on_hello(&mut self, from: Peer, hello: &Hello) {
+    pub(crate) fn on_hello(&mut self, from: TimerPeer, hello: &MembersHello) {
         if hello.answer {
             let mine = self.hello();
-            self.send(from, Message::Hello(mine));
+            self.send(from, TimerMessage::Hello(mine));
         }
         // A new member may send before the map that has it arrives; any other unknown sender is no longer a member.
         if hello.epoch <= self.members.epoch() && !self.members.contains(from) {
@@ -105,16 +105,16 @@ impl Timers {
     /// Returns whether no member accepts anything under an earlier epoch any more.
     pub(crate) fn all_entered(&self) -> bool {
         let epoch = self.members.epoch();
-        let entered = |node: &Peer| {
+        let entered = |node: &TimerPeer| {
             *node == self.me || self.followers.get(node).is_some_and(|f| f.entered >= epoch)
         };
         self.members.all().iter().all(entered) || !self.keeps(TimerRule::WaitForEntered)
     }
 
     /// Returns the members that may hold timers they do not keep, and so must learn of changes to them.
-    pub(crate) fn unsettled(&self) -> Vec<Peer> {
+    pub(crate) fn unsettled(&self) -> Vec<TimerPeer> {
         let epoch = self.members.epoch();
-        let open = |node: &&Peer| {
+        let open = |node: &&TimerPeer| {
             self.followers.get(*node).is_none_or(|follower| !follower.is_done(epoch))
         };
         let others = self.members.all().iter().filter(|node| **node != self.me);
@@ -125,7 +125,7 @@ impl Timers {
     pub(crate) fn all_handed_over(&self) -> bool {
         let epoch = self.members.epoch();
         let mut others = self.members.all().iter().filter(|node| **node != self.me);
-        let has = |node: &Peer| {
+        let has = |node: &TimerPeer| {
             let follower = self.followers.get(node);
             follower.is_some_and(|follower| follower.has_reached(Stage::Doubts, epoch))
         };
@@ -135,20 +135,20 @@ impl Timers {
     /// Tells all members this node's epoch and stage.
     pub(crate) fn greet(&mut self) {
         let hello = self.hello();
-        let others: Vec<Peer> = self.followers.keys().copied().collect();
+        let others: Vec<TimerPeer> = self.followers.keys().copied().collect();
         for node in others {
-            self.send(node, Message::Hello(hello.clone()));
+            self.send(node, TimerMessage::Hello(hello.clone()));
         }
     }
 
     pub(crate) fn follow_again(&mut self) {
-        let question = Hello { answer: true, ..self.hello() };
+        let question = MembersHello { answer: true, ..self.hello() };
         for node in self.unsettled() {
-            self.send(node, Message::Hello(question.clone()));
+            self.send(node, TimerMessage::Hello(question.clone()));
         }
     }
 
-    fn hello(&self) -> Hello {
-        Hello { epoch: self.members.epoch(), stage: self.resync.stage(), answer: false }
+    fn hello(&self) -> MembersHello {
+        MembersHello { epoch: self.members.epoch(), stage: self.resync.stage(), answer: false }
     }
 }

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// One incarnation of a node: the timers it held and the changes it acknowledged are valid only for its boot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct Peer {
+pub struct TimerPeer {
     pub id: u64,
     pub boot: u64,
 }
 
 /// The map's epoch at which its members last changed. The same on all nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct Epoch(pub u64);
+pub struct MembersEpoch(pub u64);
 
 /// A point of a node's own monotonic time, in milliseconds. Points of two nodes are not comparable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -39,7 +39,7 @@ pub struct Now {
 /// changes of an earlier one, so that a primary that has not heard of its successor cannot overrule it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 pub struct TimerVersion {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     /// The primary's wall clock, or one more than the last number if that is greater.
     pub number: u64,
 }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_change_of_a_later_epoch_beats_any_number_of_an_earlier_one() {
-        let early = TimerVersion { epoch: Epoch(3), number: u64::MAX };
-        assert!(early < TimerVersion { epoch: Epoch(4), number: 0 });
+        let early = TimerVersion { epoch: MembersEpoch(3), number: u64::MAX };
+        assert!(early < TimerVersion { epoch: MembersEpoch(4), number: 0 });
     }
 }

@@ -4,18 +4,20 @@ use std::fmt;
 
 use crate::calls::CallLimits;
 use crate::dead::DeadLetter;
-use crate::ids::{Epoch, MonotonicMillis, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId};
-use crate::members::Member;
-use crate::message::{Message, RequestId, Sight};
+use crate::ids::{
+    MembersEpoch, MonotonicMillis, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerPeer,
+};
+use crate::members::TimerMember;
+use crate::message::{RequestId, TimerMessage, TimerQuery};
 use crate::record::Record;
-use crate::spec::{Callback, Spec};
+use crate::spec::{Callback, TimerSpec};
 use crate::stats::Stats;
 
-pub enum Input {
+pub enum TimerInput {
     /// The map's members have changed, at this epoch.
     Members {
-        epoch: Epoch,
-        members: Vec<Member>,
+        epoch: MembersEpoch,
+        members: Vec<TimerMember>,
     },
     /// The node may serve until this moment.
     Lease {
@@ -23,11 +25,11 @@ pub enum Input {
     },
     Request {
         request: RequestId,
-        wish: Wish,
+        wish: TimerRequest,
     },
     Peer {
-        from: Peer,
-        message: Message,
+        from: TimerPeer,
+        message: TimerMessage,
     },
     CallEnded {
         call: CallId,
@@ -39,19 +41,19 @@ pub enum Input {
 
 /// A client's request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wish {
+pub enum TimerRequest {
     /// Creates a new timer, under an id of our choice.
     Create {
-        spec: Spec,
+        spec: TimerSpec,
         factor: ReplicationFactor,
     },
     /// Sets a timer under this id, replacing an existing one.
     Put {
         id: TimerId,
-        spec: Spec,
+        spec: TimerSpec,
     },
     Delete(TimerId),
-    See(Sight),
+    See(TimerQuery),
 }
 
 /// A callback in flight, numbered by this node.
@@ -59,10 +61,10 @@ pub enum Wish {
 pub struct CallId(pub u64);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Action {
+pub enum TimerAction {
     Send {
-        to: Peer,
-        message: Message,
+        to: TimerPeer,
+        message: TimerMessage,
     },
     Answer {
         request: RequestId,

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::ids::{ReplicationFactor, TimeSpan, TimerId};
 use crate::spec::{
     BODY_BYTES_MAX, CALL_TIMEOUT_DEFAULT, CALL_TIMEOUT_MAX, COMMAND_WORDS_MAX, Callback,
-    REPEATED_INTERVAL_MIN, RETRY_ATTEMPTS_MAX, RETRY_BACKOFF_MAX, Retry, SPAN_MAX, Spec,
-    TAG_BYTES_MAX, TAGS_MAX, Tag,
+    REPEATED_INTERVAL_MIN, RETRY_ATTEMPTS_MAX, RETRY_BACKOFF_MAX, Retry, SPAN_MAX, TAG_BYTES_MAX,
+    TAGS_MAX, TimerSpec, TimerTag,
 };
 use crate::target::HttpTarget;
 
@@ -21,7 +21,7 @@ pub struct BadTimer(pub String);
 /// A whole description: the timer, and its replication factor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Described {
-    pub spec: Spec,
+    pub spec: TimerSpec,
     /// `None` if the request does not specify it.
     pub factor: Option<ReplicationFactor>,
 }
@@ -36,7 +36,7 @@ pub fn parse(body: &[u8]) -> Checked<Described> {
         .map_err(|error| BadTimer(format!("the body is not JSON: {error}")))?;
     let Value::Object(root) = &value else { return bad("the body must be a JSON object") };
     let (interval, repeat_for) = timing(root)?;
-    let spec = Spec {
+    let spec = TimerSpec {
         interval,
         repeat_for,
         callback: callback(root)?,
@@ -61,7 +61,7 @@ impl Described {
 }
 
 /// Returns the JSON that would create this timer.
-pub fn spec_to_json(spec: &Spec, factor: ReplicationFactor) -> Value {
+pub fn spec_to_json(spec: &TimerSpec, factor: ReplicationFactor) -> Value {
     let callback = match &spec.callback {
         Callback::Http { target, opaque, timeout } => {
             json!({ "http": { "uri": target.uri(), "opaque": opaque, "timeout": seconds(*timeout) } })
@@ -81,7 +81,7 @@ pub fn spec_to_json(spec: &Spec, factor: ReplicationFactor) -> Value {
         root["retry"] = json!({ "attempts": spec.retry.attempts, "backoff": backoff });
     }
     if !spec.tags.is_empty() {
-        let tag = |tag: &Tag| json!({ "type": tag.name, "count": tag.count });
+        let tag = |tag: &TimerTag| json!({ "type": tag.name, "count": tag.count });
         let tags: Vec<Value> = spec.tags.iter().map(tag).collect();
         root["statistics"] = json!({ "tag-info": tags });
     }
@@ -190,7 +190,7 @@ fn retry(root: &Map<String, Value>) -> Checked<Retry> {
     Ok(Retry { attempts, backoff: backoff.unwrap_or(Retry::NONE.backoff) })
 }
 
-fn tags(root: &Map<String, Value>) -> Checked<Vec<Tag>> {
+fn tags(root: &Map<String, Value>) -> Checked<Vec<TimerTag>> {
     let Some(statistics) = object(root, "statistics", "statistics")? else {
         return Ok(Vec::new());
     };
@@ -202,7 +202,7 @@ fn tags(root: &Map<String, Value>) -> Checked<Vec<Tag>> {
     list.iter().map(tag).collect()
 }
 
-fn tag(value: &Value) -> Checked<Tag> {
+fn tag(value: &Value) -> Checked<TimerTag> {
     let Value::Object(tag) = value else {
         return bad("statistics.tag-info must hold objects with type and count");
     };
@@ -212,7 +212,7 @@ fn tag(value: &Value) -> Checked<Tag> {
     }
     let count = tag.get("count").map_or(Some(1), Value::as_u64);
     match count.and_then(|count| u32::try_from(count).ok()) {
-        Some(count) => Ok(Tag { name: name.to_owned(), count }),
+        Some(count) => Ok(TimerTag { name: name.to_owned(), count }),
         None => bad("statistics.tag-info count must be a whole number below 4294967296"),
     }
 }

@@ -4,14 +4,14 @@ use crate::ids::MonotonicMillis;
 
 /// The lease of this node; there is none before the first report.
 #[derive(Default)]
-pub(crate) struct Lease {
+pub(crate) struct NodeLease {
     until: MonotonicMillis,
     reported_at: MonotonicMillis,
     /// The latest end of earlier leases; `None` if there were none.
     before: Option<MonotonicMillis>,
 }
 
-impl Lease {
+impl NodeLease {
     /// Sets the lease. The last report counts, even if it is shorter: a node alone may serve forever until
     /// another joins it, and one that yields to another side may not serve at all.
     pub(crate) fn set(&mut self, until: MonotonicMillis, now: MonotonicMillis) {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_no_longer_alone_has_a_lease_that_ends() {
-        let mut lease = Lease::default();
+        let mut lease = NodeLease::default();
         assert!(!lease.is_valid(MonotonicMillis(5)));
         assert_eq!(lease.last_held(MonotonicMillis(5)), None);
         lease.set(MonotonicMillis(u64::MAX), MonotonicMillis(10));
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn who_yields_may_not_serve_and_knows_until_when_it_did() {
-        let mut lease = Lease::default();
+        let mut lease = NodeLease::default();
         lease.set(MonotonicMillis(1100), MonotonicMillis(100));
         lease.set(MonotonicMillis(0), MonotonicMillis(300));
         assert!(!lease.is_valid(MonotonicMillis(300)));

@@ -35,18 +35,18 @@ pub use calls::CallLimits;
 pub use core::Timers;
 pub use dead::{DEAD_LETTERS_MAX, DeadLetter};
 pub use ids::{
-    Epoch, MonotonicMillis, NotAnId, Now, Peer, ReplicationFactor, Sequence, TimeSpan, TimerId,
-    TimerVersion,
+    MembersEpoch, MonotonicMillis, NotAnId, Now, ReplicationFactor, Sequence, TimeSpan, TimerId,
+    TimerPeer, TimerVersion,
 };
 pub use input::{
-    Action, Call, CallId, Input, Page, Seen, TimerAnswer, TimerRefusal, TimerRule, TimerSettings,
-    Wish,
+    Call, CallId, Page, Seen, TimerAction, TimerAnswer, TimerInput, TimerRefusal, TimerRequest,
+    TimerRule, TimerSettings,
 };
-pub use members::{Member, Members};
-pub use message::{Message, RequestId, Sight};
-pub use record::{Life, Record, TimerState};
+pub use members::{Members, TimerMember};
+pub use message::{RequestId, TimerMessage, TimerQuery};
+pub use record::{Record, TimerLife, TimerState};
 pub use snapshot::{Parted, SnapshotError};
-pub use spec::{BODY_BYTES_MAX, Callback, Retry, Spec, Tag};
+pub use spec::{BODY_BYTES_MAX, Callback, Retry, TimerSpec, TimerTag};
 pub use stats::{LATENESS_BOUNDS, Lateness, Stats};
 pub use table::STAGGER;
 pub use target::HttpTarget;

@@ -5,33 +5,33 @@ use std::collections::BTreeSet;
 
 use crate::core::Timers;
 use crate::dead::DeadLetter;
-use crate::ids::{MonotonicMillis, Peer, TimerId};
+use crate::ids::{MonotonicMillis, TimerId, TimerPeer};
 use crate::input::{LOOK_WITHIN, PAGE_MAX, Page, Seen, TimerAnswer, TimerRefusal};
-use crate::message::{Look, LookPart, LookReply, Message, RequestId, Rest, Sight};
-use crate::record::{Life, Record};
+use crate::message::{ListRest, Look, LookPart, LookReply, RequestId, TimerMessage, TimerQuery};
+use crate::record::{Record, TimerLife};
 use crate::stats::Stats;
-use crate::table::{Entry, ReplicaRank};
+use crate::table::{ReplicaRank, TimerEntry};
 
 /// Maximum size of the clients' data in one node's part of a page.
 const PART_BYTES_MAX: usize = 1 << 20;
 
 /// A query in progress.
 pub(crate) struct Looking {
-    at: Sight,
-    waiting: BTreeSet<Peer>,
-    found: Found,
+    at: TimerQuery,
+    waiting: BTreeSet<TimerPeer>,
+    found: LookResult,
     asked_at: MonotonicMillis,
 }
 
 impl Looking {
     /// Returns since when a client waits for one timer. `None` for lists and statistics, which tools query, too.
     pub(crate) fn for_one_since(&self) -> Option<MonotonicMillis> {
-        matches!(self.at, Sight::Timer(_)).then_some(self.asked_at)
+        matches!(self.at, TimerQuery::Timer(_)).then_some(self.asked_at)
     }
 }
 
 #[derive(Default)]
-struct Found {
+struct LookResult {
     timers: Vec<Record>,
     /// The last id up to which all nodes sent their timers; some node has more after it.
     known_up_to: Option<TimerId>,
@@ -40,19 +40,22 @@ struct Found {
 }
 
 impl Timers {
-    pub(crate) fn look(&mut self, request: RequestId, at: Sight) {
+    pub(crate) fn look(&mut self, request: RequestId, at: TimerQuery) {
         if self.looking.len() >= self.settings.requests_max {
             return self.refuse(request, TimerRefusal::Busy);
         }
         let asked = match &at {
-            Sight::Timer(id) => self.others(*id),
-            Sight::Page { .. } | Sight::Stats | Sight::Dead => self.members.all().to_vec(),
+            TimerQuery::Timer(id) => self.others(*id),
+            TimerQuery::Page { .. } | TimerQuery::Stats | TimerQuery::Dead => {
+                self.members.all().to_vec()
+            }
         };
-        let waiting: BTreeSet<Peer> = asked.into_iter().filter(|node| *node != self.me).collect();
+        let waiting: BTreeSet<TimerPeer> =
+            asked.into_iter().filter(|node| *node != self.me).collect();
         for node in &waiting {
-            self.send(*node, Message::Look(Look { request, at: at.clone() }));
+            self.send(*node, TimerMessage::Look(Look { request, at: at.clone() }));
         }
-        let mut found = Found::default();
+        let mut found = LookResult::default();
         found.add(self.part(&at));
         let asked_at = self.moment();
         self.looking.insert(request, Looking { at, waiting, found, asked_at });
@@ -63,26 +66,26 @@ impl Timers {
     /// node that is gone. Queries over all nodes continue as they began, or some parts would be counted twice.
     pub(crate) fn look_anew(&mut self) {
         let for_one = |(request, looking): (&RequestId, &Looking)| match looking.at {
-            Sight::Timer(id) => Some((*request, id)),
-            Sight::Page { .. } | Sight::Stats | Sight::Dead => None,
+            TimerQuery::Timer(id) => Some((*request, id)),
+            TimerQuery::Page { .. } | TimerQuery::Stats | TimerQuery::Dead => None,
         };
         let open: Vec<(RequestId, TimerId)> = self.looking.iter().filter_map(for_one).collect();
         for (request, id) in open {
-            let waiting: BTreeSet<Peer> = self.others(id).into_iter().collect();
+            let waiting: BTreeSet<TimerPeer> = self.others(id).into_iter().collect();
             for node in &waiting {
-                self.send(*node, Message::Look(Look { request, at: Sight::Timer(id) }));
+                self.send(*node, TimerMessage::Look(Look { request, at: TimerQuery::Timer(id) }));
             }
             self.looking.get_mut(&request).expect("just listed").waiting = waiting;
             self.finish_look(request);
         }
     }
 
-    pub(crate) fn on_look(&mut self, from: Peer, look: &Look) {
+    pub(crate) fn on_look(&mut self, from: TimerPeer, look: &Look) {
         let part = self.part(&look.at);
-        self.send(from, Message::LookReply(LookReply { request: look.request, part }));
+        self.send(from, TimerMessage::LookReply(LookReply { request: look.request, part }));
     }
 
-    pub(crate) fn on_seen(&mut self, from: Peer, seen: LookReply) {
+    pub(crate) fn on_seen(&mut self, from: TimerPeer, seen: LookReply) {
         let Some(looking) = self.looking.get_mut(&seen.request) else { return };
         if looking.waiting.remove(&from) {
             looking.found.add(seen.part);
@@ -91,54 +94,56 @@ impl Timers {
     }
 
     /// Returns this node's part of the result.
-    fn part(&self, at: &Sight) -> LookPart {
+    fn part(&self, at: &TimerQuery) -> LookPart {
         let now = self.moment();
         match at {
-            Sight::Timer(id) => {
+            TimerQuery::Timer(id) => {
                 let found = self.table.get(*id).map(|entry| entry.record(now));
-                LookPart::Timers(found.into_iter().collect(), Rest::None)
+                LookPart::Timers(found.into_iter().collect(), ListRest::None)
             }
-            Sight::Page { after, limit } => self.page(*after, *limit),
-            Sight::Stats => LookPart::Stats(Box::new(self.stats())),
-            Sight::Dead => LookPart::Dead(self.dead.all()),
+            TimerQuery::Page { after, limit } => self.page(*after, *limit),
+            TimerQuery::Stats => LookPart::Stats(Box::new(self.stats())),
+            TimerQuery::Dead => LookPart::Dead(self.dead.all()),
         }
     }
 
     /// Returns the pending timers of which this node is the primary, so that each is shown once.
     fn page(&self, after: Option<TimerId>, limit: u32) -> LookPart {
-        let is_ours = |entry: &&Entry| entry.is_pending() && entry.place == ReplicaRank::Replica(0);
+        let is_ours =
+            |entry: &&TimerEntry| entry.is_pending() && entry.place == ReplicaRank::Replica(0);
         let limit = limit.min(PAGE_MAX) as usize;
         let (mut records, mut bytes) = (Vec::new(), 0);
         for entry in self.table.after(after).filter(is_ours) {
             bytes += entry.bytes();
             let is_full = bytes > PART_BYTES_MAX && !records.is_empty();
             if records.len() == limit || is_full {
-                return LookPart::Timers(records, Rest::More);
+                return LookPart::Timers(records, ListRest::More);
             }
             records.push(entry.record(self.moment()));
         }
-        LookPart::Timers(records, Rest::None)
+        LookPart::Timers(records, ListRest::None)
     }
 
     fn finish_look(&mut self, request: RequestId) {
         let now = self.moment();
         let Some(looking) = self.looking.get(&request) else { return };
-        let is_found = matches!(looking.at, Sight::Timer(_)) && !looking.found.timers.is_empty();
+        let is_found =
+            matches!(looking.at, TimerQuery::Timer(_)) && !looking.found.timers.is_empty();
         if !looking.waiting.is_empty() && !is_found && now < looking.asked_at + LOOK_WITHIN {
             return;
         }
         let Looking { at, waiting, found, .. } = self.looking.remove(&request).expect("just seen");
         let silent = waiting.len();
         let answer = match at {
-            Sight::Timer(_) if found.timers.is_empty() && silent > 0 => {
+            TimerQuery::Timer(_) if found.timers.is_empty() && silent > 0 => {
                 TimerAnswer::Refused(TimerRefusal::Unseen)
             }
-            Sight::Timer(_) => TimerAnswer::Timer(found.latest().map(Box::new)),
-            Sight::Page { limit, .. } => {
+            TimerQuery::Timer(_) => TimerAnswer::Timer(found.latest().map(Box::new)),
+            TimerQuery::Page { limit, .. } => {
                 TimerAnswer::Page(Seen { found: found.page(limit.min(PAGE_MAX) as usize), silent })
             }
-            Sight::Stats => TimerAnswer::Stats(Seen { found: Box::new(found.stats), silent }),
-            Sight::Dead => TimerAnswer::Dead(Seen { found: found.latest_dead(), silent }),
+            TimerQuery::Stats => TimerAnswer::Stats(Seen { found: Box::new(found.stats), silent }),
+            TimerQuery::Dead => TimerAnswer::Dead(Seen { found: found.latest_dead(), silent }),
         };
         self.answer(request, answer);
     }
@@ -149,11 +154,11 @@ impl Timers {
     }
 }
 
-impl Found {
+impl LookResult {
     fn add(&mut self, part: LookPart) {
         match part {
             LookPart::Timers(timers, rest) => {
-                if rest == Rest::More {
+                if rest == ListRest::More {
                     let last = timers.last().map(|record| record.id);
                     self.known_up_to = [self.known_up_to, last].into_iter().flatten().min();
                 }
@@ -167,7 +172,7 @@ impl Found {
     /// Returns the state with the most progress, unless the timer has ended there.
     fn latest(self) -> Option<Record> {
         let latest = self.timers.into_iter().max_by_key(Record::progress)?;
-        matches!(latest.life, Life::Pending { .. }).then_some(latest)
+        matches!(latest.life, TimerLife::Pending { .. }).then_some(latest)
     }
 
     /// Returns the page. Duplicates are removed: while members change, two nodes may both consider themselves

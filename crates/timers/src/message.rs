@@ -30,9 +30,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::dead::DeadLetter;
-use crate::ids::{Epoch, Sequence, TimeSpan, TimerId, TimerVersion};
+use crate::ids::{MembersEpoch, Sequence, TimeSpan, TimerId, TimerVersion};
 use crate::record::{Record, TimerState};
-use crate::spec::Spec;
+use crate::spec::TimerSpec;
 use crate::stats::Stats;
 
 /// A client's request, numbered by its coordinator.
@@ -40,8 +40,8 @@ use crate::stats::Stats;
 pub struct RequestId(pub u64);
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Message {
-    Hello(Hello),
+pub enum TimerMessage {
+    Hello(MembersHello),
     Propose(Propose),
     LookAgain(LookAgain),
     Done(Done),
@@ -53,8 +53,8 @@ pub enum Message {
     Want(Want),
     Ask(Ask),
     Answered(Answered),
-    Offer(Offer),
-    Wanted(Wanted),
+    Offer(ResyncOffer),
+    Wanted(ResyncWanted),
     Fill(Fill),
     Filled(Filled),
     Look(Look),
@@ -62,10 +62,10 @@ pub enum Message {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Hello {
-    pub epoch: Epoch,
+pub struct MembersHello {
+    pub epoch: MembersEpoch,
     pub stage: Stage,
-    /// True if the sender asks for the receiver's `Hello`.
+    /// True if the sender asks for the receiver's `MembersHello`.
     pub answer: bool,
 }
 
@@ -84,7 +84,7 @@ pub enum Stage {
 /// The change a client asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimerChange {
-    Set(Spec),
+    Set(TimerSpec),
     Delete,
 }
 
@@ -93,7 +93,7 @@ pub struct Propose {
     pub request: RequestId,
     /// The first of the sender's requests that is still open.
     pub open_from: RequestId,
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub id: TimerId,
     pub change: TimerChange,
 }
@@ -101,14 +101,14 @@ pub struct Propose {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LookAgain {
     pub request: RequestId,
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Done {
     pub request: RequestId,
     /// The epoch it was proposed under.
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub result: ChangeResult,
 }
 
@@ -122,13 +122,13 @@ pub enum ChangeResult {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Store {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub record: Record,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Stored {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub id: TimerId,
     pub version: TimerVersion,
     /// The sender's sequence number before: a primary that did not know this timer learns it here, and uses no
@@ -168,22 +168,22 @@ pub struct Want {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ask {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub id: TimerId,
     pub progress: TimerState,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Answered {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub id: TimerId,
     /// The progress that was asked about, so that a late answer is not taken for one to a later question.
     pub progress: TimerState,
-    pub known: Known,
+    pub known: TimerKnowledge,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Known {
+pub enum TimerKnowledge {
     /// The timer is unknown, or was forgotten long ago.
     Nothing,
     /// The sender has the timer, with no more progress than was asked about.
@@ -192,15 +192,15 @@ pub enum Known {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Offer {
-    pub epoch: Epoch,
+pub struct ResyncOffer {
+    pub epoch: MembersEpoch,
     pub page: u64,
     pub items: Vec<(TimerId, TimerState)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Wanted {
-    pub epoch: Epoch,
+pub struct ResyncWanted {
+    pub epoch: MembersEpoch,
     pub page: u64,
     pub ids: Vec<TimerId>,
     /// Timers of which the sender has a later state than it was offered.
@@ -209,7 +209,7 @@ pub struct Wanted {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Fill {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     /// `None` in answer to a `Want`, which needs no acknowledgement.
     pub page: Option<u64>,
     pub records: Vec<Record>,
@@ -217,19 +217,19 @@ pub struct Fill {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Filled {
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub page: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Look {
     pub request: RequestId,
-    pub at: Sight,
+    pub at: TimerQuery,
 }
 
 /// A client's query.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Sight {
+pub enum TimerQuery {
     Timer(TimerId),
     /// Timers in the order of their ids, after the given one.
     Page {
@@ -248,7 +248,7 @@ pub struct LookReply {
 
 /// Tells whether something was left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Rest {
+pub enum ListRest {
     None,
     More,
 }
@@ -257,7 +257,7 @@ pub enum Rest {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum LookPart {
     /// The requested timers that the sender holds, and whether it has more of them.
-    Timers(Vec<Record>, Rest),
+    Timers(Vec<Record>, ListRest),
     Stats(Box<Stats>),
     Dead(Vec<DeadLetter>),
 }

@@ -7,13 +7,13 @@
 
 use crate::core::Timers;
 use crate::dead::DeadLetter;
-use crate::doubt::Asking;
-use crate::ids::{MonotonicMillis, Peer, TimeSpan, TimerId};
-use crate::input::{Action, Call, CallId, LATE, TimerRule};
-use crate::message::{Calling, Failed, Fill, Message, Popped, Want};
-use crate::record::{Life, Record, TimerState};
-use crate::spec::{Callback, Spec};
-use crate::table::{Entry, ReplicaRank, STAGGER};
+use crate::doubt::DoubtRound;
+use crate::ids::{MonotonicMillis, TimeSpan, TimerId, TimerPeer};
+use crate::input::{Call, CallId, LATE, TimerAction, TimerRule};
+use crate::message::{Calling, Failed, Fill, Popped, TimerMessage, Want};
+use crate::record::{Record, TimerLife, TimerState};
+use crate::spec::{Callback, TimerSpec};
+use crate::table::{ReplicaRank, STAGGER, TimerEntry};
 
 /// Maximum number of timers popped per input, so that other inputs get their turn.
 const POPS_AT_ONCE: usize = 1000;
@@ -27,7 +27,7 @@ const CALL_OVERDUE: TimeSpan = TimeSpan::from_secs(5);
 /// A pop in progress on this node.
 pub(crate) struct Pop {
     pub(crate) progress: TimerState,
-    pub(crate) phase: Phase,
+    pub(crate) phase: PopPhase,
     /// The time at which the last call began. That call covers everything that was due by then.
     started: MonotonicMillis,
     /// Number of retries since every replica's callback failed. `None` before that.
@@ -36,9 +36,9 @@ pub(crate) struct Pop {
     why: String,
 }
 
-pub(crate) enum Phase {
+pub(crate) enum PopPhase {
     /// The other nodes are being asked whether the timer must still be popped.
-    Asking(Asking),
+    Asking(DoubtRound),
     /// The other nodes will be asked again at the scheduled moment.
     HeldBack,
     /// Queued until the limits allow the call.
@@ -57,12 +57,12 @@ pub(crate) struct InFlight {
 }
 
 impl Pop {
-    pub(crate) fn new(progress: TimerState, phase: Phase) -> Pop {
+    pub(crate) fn new(progress: TimerState, phase: PopPhase) -> Pop {
         Pop { progress, phase, started: MonotonicMillis(0), retries: None, why: String::new() }
     }
 
     pub(crate) fn is_calling(&self) -> bool {
-        matches!(self.phase, Phase::Calling(_))
+        matches!(self.phase, PopPhase::Calling(_))
     }
 }
 
@@ -81,14 +81,14 @@ impl Timers {
         }
         match self.pops.get(&id).map(|pop| &pop.phase) {
             None => self.turn_has_come(id, at),
-            Some(Phase::Asking(_)) => self.doubt_over(id),
-            Some(Phase::HeldBack) => self.doubt(id),
-            Some(Phase::Waiting) => {}
-            Some(Phase::Calling(_)) => {
+            Some(PopPhase::Asking(_)) => self.doubt_over(id),
+            Some(PopPhase::HeldBack) => self.doubt(id),
+            Some(PopPhase::Waiting) => {}
+            Some(PopPhase::Calling(_)) => {
                 self.call_failed(id, "no result from the callback".to_owned());
             }
-            Some(Phase::OthersTry) => self.retry_or_give_up(id),
-            Some(Phase::Backoff) => self.call(id),
+            Some(PopPhase::OthersTry) => self.retry_or_give_up(id),
+            Some(PopPhase::Backoff) => self.call(id),
         }
     }
 
@@ -143,15 +143,15 @@ impl Timers {
     pub(crate) fn call(&mut self, id: TimerId) {
         let entry = self.table.get(id).expect("only what is here is called");
         let (progress, destination) = (entry.progress(), destination(&entry.spec()).to_owned());
-        let pop = self.pops.entry(id).or_insert_with(|| Pop::new(progress, Phase::Waiting));
-        pop.phase = Phase::Waiting;
+        let pop = self.pops.entry(id).or_insert_with(|| Pop::new(progress, PopPhase::Waiting));
+        pop.phase = PopPhase::Waiting;
         self.calls.enqueue(&destination, id);
     }
 
     pub(crate) fn start_calls(&mut self) {
         while let Some((destination, id)) = self.calls.start() {
             let is_wanted =
-                self.pops.get(&id).is_some_and(|pop| matches!(pop.phase, Phase::Waiting));
+                self.pops.get(&id).is_some_and(|pop| matches!(pop.phase, PopPhase::Waiting));
             if is_wanted {
                 self.start_call(id, destination);
             } else {
@@ -162,18 +162,18 @@ impl Timers {
 
     fn start_call(&mut self, id: TimerId, destination: Box<str>) {
         let entry = self.table.get(id).expect("a pop under way has its entry");
-        let Spec { callback, .. } = entry.spec();
+        let TimerSpec { callback, .. } = entry.spec();
         let (sequence, due) = (entry.sequence, entry.due);
         let call = CallId(self.next_call);
         self.next_call += 1;
         let pop = self.pops.get_mut(&id).expect("the caller saw it");
-        pop.phase = Phase::Calling(call);
+        pop.phase = PopPhase::Calling(call);
         pop.started = self.now.moment;
         self.in_flight.insert(call, InFlight { id, destination });
         self.stats.lateness.add(self.now.moment - due);
         let timeout = callback.timeout();
         self.table.postpone(id, self.moment() + timeout + CALL_OVERDUE);
-        self.out.push(Action::Call(Call { call, id, sequence, callback }));
+        self.out.push(TimerAction::Call(Call { call, id, sequence, callback }));
         self.tell_calling(id, timeout);
     }
 
@@ -185,7 +185,7 @@ impl Timers {
             Err(_) => self.stats.failed += 1,
         }
         let phase = self.pops.get(&id).map(|pop| &pop.phase);
-        if !matches!(phase, Some(Phase::Calling(own)) if *own == call) {
+        if !matches!(phase, Some(PopPhase::Calling(own)) if *own == call) {
             // The timer was changed, deleted or popped elsewhere during the call.
             return self.let_go_if_handed(id);
         }
@@ -216,13 +216,13 @@ impl Timers {
         if pop.retries.is_some() || place >= last {
             return self.retry_or_give_up(id);
         }
-        pop.phase = Phase::OthersTry;
+        pop.phase = PopPhase::OthersTry;
         let progress = pop.progress;
         // Each replica after us may take its turn and its timeout. If none of them reports, this node continues.
         let turns = u64::from(last - place);
         let until = self.moment() + (STAGGER + timeout).times(turns) + STAGGER;
         self.table.postpone(id, until);
-        self.tell(id, &Message::Failed(Failed { id, progress, place }));
+        self.tell(id, &TimerMessage::Failed(Failed { id, progress, place }));
     }
 
     fn retry_or_give_up(&mut self, id: TimerId) {
@@ -233,13 +233,13 @@ impl Timers {
             return self.give_up(id, &spec);
         }
         pop.retries = Some(made + 1);
-        pop.phase = Phase::Backoff;
+        pop.phase = PopPhase::Backoff;
         let wait = spec.retry.wait(made);
         self.table.postpone(id, self.moment() + wait);
         self.tell_calling(id, wait + spec.callback.timeout());
     }
 
-    fn give_up(&mut self, id: TimerId, spec: &Spec) {
+    fn give_up(&mut self, id: TimerId, spec: &TimerSpec) {
         let pop = self.pops.get_mut(&id).expect("it was called");
         self.stats.given_up += 1;
         self.dead.add(DeadLetter {
@@ -264,7 +264,7 @@ impl Timers {
 
 // Messages to and from the other replicas.
 impl Timers {
-    fn tell(&mut self, id: TimerId, message: &Message) {
+    fn tell(&mut self, id: TimerId, message: &TimerMessage) {
         for node in self.others(id) {
             self.send(node, message.clone());
         }
@@ -276,7 +276,7 @@ impl Timers {
         }
         let (place, _) = self.place_of_last(id);
         let progress = self.table.get(id).expect("it is called").progress();
-        self.tell(id, &Message::Calling(Calling { id, progress, place, within }));
+        self.tell(id, &TimerMessage::Calling(Calling { id, progress, place, within }));
     }
 
     fn tell_popped(&mut self, id: TimerId) {
@@ -285,7 +285,7 @@ impl Timers {
         };
         let (progress, left) = (entry.progress(), entry.left);
         let due_in = self.moment().until(entry.due);
-        self.tell(id, &Message::Popped(Popped { id, progress, left, due_in }));
+        self.tell(id, &TimerMessage::Popped(Popped { id, progress, left, due_in }));
     }
 
     /// Repeats recent messages after a new list of members: the nodes that keep our timers now must know our
@@ -305,10 +305,10 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_calling(&mut self, from: Peer, calling: &Calling) {
+    pub(crate) fn on_calling(&mut self, from: TimerPeer, calling: &Calling) {
         let id = calling.id;
         self.leave_to_others(id, calling.progress, self.moment() + calling.within + STAGGER);
-        let known = self.table.get(id).map(Entry::progress);
+        let known = self.table.get(id).map(TimerEntry::progress);
         match known {
             Some(known) if known == calling.progress => {}
             Some(known) if known > calling.progress => return, // The caller was told of the later state.
@@ -320,16 +320,16 @@ impl Timers {
         match self.pops.get(&id).map(|pop| &pop.phase) {
             // Both nodes call: one of them learned of the other too late. The receiver recognizes the duplicate
             // by its number.
-            Some(Phase::Calling(_) | Phase::Backoff) => {}
-            Some(Phase::OthersTry) => self.table.postpone(id, until),
-            Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => {
+            Some(PopPhase::Calling(_) | PopPhase::Backoff) => {}
+            Some(PopPhase::OthersTry) => self.table.postpone(id, until),
+            Some(PopPhase::Asking(_) | PopPhase::HeldBack | PopPhase::Waiting) | None => {
                 self.pops.remove(&id);
                 self.table.postpone(id, until);
             }
         }
     }
 
-    pub(crate) fn on_popped(&mut self, from: Peer, popped: &Popped) {
+    pub(crate) fn on_popped(&mut self, from: TimerPeer, popped: &Popped) {
         let id = popped.id;
         let Some(entry) = self.table.get(id) else { return self.on_popped_unknown(from, popped) };
         if entry.progress() >= popped.progress {
@@ -352,13 +352,13 @@ impl Timers {
     }
 
     /// Handles the pop of a timer that this node keeps but has not received yet.
-    fn on_popped_unknown(&mut self, from: Peer, popped: &Popped) {
+    fn on_popped_unknown(&mut self, from: TimerPeer, popped: &Popped) {
         let Popped { id, progress: TimerState { version, sequence }, left, due_in } = *popped;
         if left > 0 {
             return self.want(from, id);
         }
         // The node that hands it over may not know that this was its last pop.
-        let life = Life::Ended { forget_in: due_in };
+        let life = TimerLife::Ended { forget_in: due_in };
         self.adopt(&Record { id, version, sequence, life });
     }
 
@@ -375,17 +375,17 @@ impl Timers {
     }
 
     /// Asks for a timer that this node keeps and does not know, or not in the sender's state.
-    fn want(&mut self, from: Peer, id: TimerId) {
+    fn want(&mut self, from: TimerPeer, id: TimerId) {
         if self.members.replicas(id).contains(&self.me) {
-            self.send(from, Message::Want(Want { id }));
+            self.send(from, TimerMessage::Want(Want { id }));
         }
     }
 
-    pub(crate) fn on_want(&mut self, from: Peer, want: &Want) {
+    pub(crate) fn on_want(&mut self, from: TimerPeer, want: &Want) {
         let Some(record) = self.record(want.id) else { return };
         let records = vec![record];
         let epoch = self.members.epoch();
-        self.send(from, Message::Fill(Fill { epoch, page: None, records }));
+        self.send(from, TimerMessage::Fill(Fill { epoch, page: None, records }));
     }
 }
 
@@ -406,16 +406,18 @@ impl Timers {
     pub(crate) fn record(&self, id: TimerId) -> Option<Record> {
         let entry = self.table.get(id)?;
         let mut record = entry.record(self.moment());
-        if let Life::Pending { quiet_for, .. } = &mut record.life {
+        if let TimerLife::Pending { quiet_for, .. } = &mut record.life {
             let waits = self.table.moment_of(id).map(|moment| self.moment().until(moment));
             let is_put_off = self.table.moment_of(id).is_some_and(|moment| moment > entry.turn());
             *quiet_for = match self.pops.get(&id).map(|pop| &pop.phase) {
-                Some(Phase::Calling(_) | Phase::Backoff | Phase::OthersTry) => {
+                Some(PopPhase::Calling(_) | PopPhase::Backoff | PopPhase::OthersTry) => {
                     waits.unwrap_or(TimeSpan::ZERO)
                 }
                 // If it is postponed for any other reason than a call, it is the receiver's to pop.
                 None if is_put_off && self.is_called(id) => waits.unwrap_or(TimeSpan::ZERO),
-                Some(Phase::Asking(_) | Phase::HeldBack | Phase::Waiting) | None => TimeSpan::ZERO,
+                Some(PopPhase::Asking(_) | PopPhase::HeldBack | PopPhase::Waiting) | None => {
+                    TimeSpan::ZERO
+                }
             };
         }
         Some(record)
@@ -423,7 +425,7 @@ impl Timers {
 }
 
 /// Returns the key by which calls are limited: each host has its own limit, and so do local callbacks.
-fn destination(spec: &Spec) -> &str {
+fn destination(spec: &TimerSpec) -> &str {
     match &spec.callback {
         Callback::Http { target, .. } => target.authority(),
         Callback::Publish { .. } => "publish",

@@ -1,12 +1,12 @@
 //! A timer as it is sent between nodes and written to a snapshot: everything that a new replica needs.
 //!
 //! A due time is sent as remaining time, so that a slow network can only delay it. In memory a timer is an
-//! `Entry` of `table.rs`.
+//! `TimerEntry` of `table.rs`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Sequence, TimeSpan, TimerId, TimerVersion};
-use crate::spec::Spec;
+use crate::spec::TimerSpec;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -14,13 +14,13 @@ pub struct Record {
     pub version: TimerVersion,
     /// The sequence number of its next pop.
     pub sequence: Sequence,
-    pub life: Life,
+    pub life: TimerLife,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Life {
+pub enum TimerLife {
     Pending {
-        spec: Spec,
+        spec: TimerSpec,
         /// Number of remaining pops.
         left: u32,
         due_in: TimeSpan,

@@ -9,13 +9,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core::Timers;
-use crate::ids::{MonotonicMillis, Peer, TimerId};
+use crate::ids::{MonotonicMillis, TimerId, TimerPeer};
 use crate::input::{AGAIN_AFTER, TimerRule};
 use crate::members::Members;
-use crate::message::{Fill, Filled, Message, Offer, Stage, Wanted};
+use crate::message::{Fill, Filled, ResyncOffer, ResyncWanted, Stage, TimerMessage};
 use crate::pop::Pop;
 use crate::record::{Record, TimerState};
-use crate::table::{Entry, ReplicaRank, STAGGER};
+use crate::table::{ReplicaRank, STAGGER, TimerEntry};
 
 /// Number of timers per round.
 const ROUND: usize = 512;
@@ -60,11 +60,11 @@ struct Pass {
     /// The list by which replicas already have their timers. Without one, no replica is assumed to have any.
     basis: Option<Members>,
     after: Option<TimerId>,
-    round: Option<Round>,
+    round: Option<ResyncRound>,
 }
 
 #[derive(Default)]
-struct Round {
+struct ResyncRound {
     /// Pages that are not acknowledged yet.
     pages: BTreeMap<u64, ResyncPage>,
     /// Timers that this node no longer keeps; released when all pages are acknowledged.
@@ -72,7 +72,7 @@ struct Round {
 }
 
 struct ResyncPage {
-    to: Peer,
+    to: TimerPeer,
     ids: Vec<TimerId>,
     again_at: MonotonicMillis,
     /// True if not all wanted timers could be sent at once.
@@ -132,10 +132,11 @@ impl Timers {
     /// Offers the next timers to the nodes that may lack them. Returns false if there are no more.
     fn begin_round(&mut self) -> bool {
         let Some(pass) = &self.resync.pass else { return false };
-        let ids: Vec<TimerId> = self.table.after(pass.after).take(ROUND).map(Entry::id).collect();
+        let ids: Vec<TimerId> =
+            self.table.after(pass.after).take(ROUND).map(TimerEntry::id).collect();
         let Some(last) = ids.last().copied() else { return false };
-        let mut round = Round::default();
-        let mut offers: BTreeMap<Peer, Vec<TimerId>> = BTreeMap::new();
+        let mut round = ResyncRound::default();
+        let mut offers: BTreeMap<TimerPeer, Vec<TimerId>> = BTreeMap::new();
         for id in ids {
             self.rank(id);
             let entry = self.table.get(id).expect("just listed");
@@ -170,7 +171,7 @@ impl Timers {
     }
 
     /// Returns the replicas that may lack a timer.
-    fn may_lack(&self, id: TimerId) -> Vec<Peer> {
+    fn may_lack(&self, id: TimerId) -> Vec<TimerPeer> {
         let mut replicas = self.others(id);
         if let Some(Pass { basis: Some(basis), .. }) = &self.resync.pass {
             let before = basis.replicas(id);
@@ -179,15 +180,15 @@ impl Timers {
         replicas
     }
 
-    fn offer(&mut self, page: u64, to: Peer, ids: &[TimerId]) {
+    fn offer(&mut self, page: u64, to: TimerPeer, ids: &[TimerId]) {
         let progress = |id: &TimerId| Some((*id, self.table.get(*id)?.progress()));
         let items: Vec<(TimerId, TimerState)> = ids.iter().filter_map(progress).collect();
         let epoch = self.members.epoch();
-        self.send(to, Message::Offer(Offer { epoch, page, items }));
+        self.send(to, TimerMessage::Offer(ResyncOffer { epoch, page, items }));
     }
 
-    pub(crate) fn on_wanted(&mut self, from: Peer, wanted: Wanted) {
-        let Wanted { epoch, page, ids, newer } = wanted;
+    pub(crate) fn on_wanted(&mut self, from: TimerPeer, wanted: ResyncWanted) {
+        let ResyncWanted { epoch, page, ids, newer } = wanted;
         if !self.is_open(from, page) || epoch != self.members.epoch() {
             return;
         }
@@ -198,7 +199,7 @@ impl Timers {
         let mut bytes = 0;
         let mut records: Vec<Record> = Vec::new();
         for id in ids {
-            bytes += self.table.get(id).map_or(0, Entry::bytes);
+            bytes += self.table.get(id).map_or(0, TimerEntry::bytes);
             records.extend(self.record(id));
             self.give_way(from, id);
             if bytes > FILL_BYTES_MAX {
@@ -206,14 +207,14 @@ impl Timers {
             }
         }
         self.page_mut(page).expect("it is open").is_partial = bytes > FILL_BYTES_MAX;
-        self.send(from, Message::Fill(Fill { epoch, page: Some(page), records }));
+        self.send(from, TimerMessage::Fill(Fill { epoch, page: Some(page), records }));
     }
 
     /// Postpones our own turn for a timer that is being given to a node that ranks before us: it has the first
     /// turn, even if the timer is due and our turn was about to come.
-    fn give_way(&mut self, to: Peer, id: TimerId) {
+    fn give_way(&mut self, to: TimerPeer, id: TimerId) {
         let replicas = self.members.replicas(id);
-        let place = |wanted: Peer| replicas.iter().position(|node| *node == wanted);
+        let place = |wanted: TimerPeer| replicas.iter().position(|node| *node == wanted);
         let (Some(theirs), Some(ours)) = (place(to), place(self.me)) else { return };
         let Some(entry) = self.table.get(id).filter(|entry| entry.is_pending()) else { return };
         let places = ours.saturating_sub(theirs) as u64;
@@ -224,7 +225,7 @@ impl Timers {
         }
     }
 
-    pub(crate) fn on_filled(&mut self, from: Peer, filled: &Filled) {
+    pub(crate) fn on_filled(&mut self, from: TimerPeer, filled: &Filled) {
         if !self.is_open(from, filled.page) || filled.epoch != self.members.epoch() {
             return;
         }
@@ -241,7 +242,7 @@ impl Timers {
         self.resync.pass.as_mut()?.round.as_mut()?.pages.get_mut(&page)
     }
 
-    fn is_open(&self, from: Peer, page: u64) -> bool {
+    fn is_open(&self, from: TimerPeer, page: u64) -> bool {
         let Some(Pass { round: Some(round), .. }) = &self.resync.pass else { return false };
         round.pages.get(&page).is_some_and(|page| page.to == from)
     }
@@ -323,7 +324,7 @@ impl Timers {
     }
 
     fn resolve_doubt(&mut self, id: TimerId) {
-        let is_pending = self.table.get(id).is_some_and(Entry::is_pending);
+        let is_pending = self.table.get(id).is_some_and(TimerEntry::is_pending);
         // A tombstone stays valid.
         if is_pending { self.doubt(id) } else { self.confirm(id) }
     }
@@ -331,7 +332,7 @@ impl Timers {
 
 // The new replica.
 impl Timers {
-    pub(crate) fn on_offer(&mut self, from: Peer, offer: &Offer) {
+    pub(crate) fn on_offer(&mut self, from: TimerPeer, offer: &ResyncOffer) {
         if offer.epoch != self.members.epoch() {
             return; // One of us does not have the latest list yet; the timers are offered again.
         }
@@ -347,8 +348,8 @@ impl Timers {
                 Some(_) | None => ids.push(*id),
             }
         }
-        let wanted = Wanted { epoch: offer.epoch, page: offer.page, ids, newer };
-        self.send(from, Message::Wanted(wanted));
+        let wanted = ResyncWanted { epoch: offer.epoch, page: offer.page, ids, newer };
+        self.send(from, TimerMessage::Wanted(wanted));
     }
 
     /// Confirms a timer kept through an absence: another node holds the same state.
@@ -356,14 +357,14 @@ impl Timers {
         self.table.confirm(id, self.era.stay);
     }
 
-    pub(crate) fn on_fill(&mut self, from: Peer, fill: Fill) {
+    pub(crate) fn on_fill(&mut self, from: TimerPeer, fill: Fill) {
         let Fill { epoch, page, records } = fill;
         if epoch != self.members.epoch() {
             return;
         }
         records.iter().for_each(|record| self.adopt(record));
         if let Some(page) = page {
-            self.send(from, Message::Filled(Filled { epoch, page }));
+            self.send(from, TimerMessage::Filled(Filled { epoch, page }));
         }
     }
 }

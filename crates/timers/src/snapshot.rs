@@ -17,10 +17,10 @@ use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::core::Timers;
-use crate::ids::{Epoch, MonotonicMillis, TimeSpan};
-use crate::record::{Life, Record};
+use crate::ids::{MembersEpoch, MonotonicMillis, TimeSpan};
+use crate::record::{Record, TimerLife};
 use crate::resync::Basis;
-use crate::table::Clock;
+use crate::table::UpdateContext;
 
 const MAGIC: [u8; 4] = *b"OCTM";
 const VERSION: u8 = 1;
@@ -59,7 +59,7 @@ impl fmt::Display for SnapshotError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parted {
     /// The last epoch that both sides followed.
-    pub epoch: Epoch,
+    pub epoch: MembersEpoch,
     pub at: MonotonicMillis,
 }
 
@@ -88,7 +88,7 @@ impl Timers {
         for record in &records {
             let record = later(record, TimeSpan(elapsed));
             let place = self.place(record.id, None);
-            let mut clock = Clock { now: self.now.moment, stats: &mut self.stats };
+            let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
             self.table.put(&record, place, self.era, &mut clock);
         }
         self.resync_start(Basis::Unknown);
@@ -103,7 +103,7 @@ impl Timers {
         let now = self.now.moment;
         let held = self.lease.last_held(now).unwrap_or_default();
         let away = now - parted.map_or(held, |parted| parted.at);
-        let epoch = parted.map_or(Epoch::default(), |parted| parted.epoch);
+        let epoch = parted.map_or(MembersEpoch::default(), |parted| parted.epoch);
         let mut bytes = self.now.wall.saturating_sub(away.0).to_le_bytes().to_vec();
         bytes.extend(epoch.0.to_le_bytes());
         bytes.extend(self.snapshot());
@@ -120,7 +120,8 @@ impl Timers {
         let pending = self.load(snapshot)?;
         let away = TimeSpan(self.now.wall.saturating_sub(number(since)));
         self.departed = MonotonicMillis(self.now.moment.0.saturating_sub(away.0));
-        self.parted_at = Some(Epoch(number(epoch))).filter(|epoch| *epoch > Epoch::default());
+        self.parted_at =
+            Some(MembersEpoch(number(epoch))).filter(|epoch| *epoch > MembersEpoch::default());
         self.doubt_all();
         Ok(pending)
     }
@@ -153,7 +154,7 @@ fn decode(bytes: &[u8]) -> Result<(u64, Vec<Record>), SnapshotError> {
 /// stopped, nobody could have learned of it.
 fn later(record: &Record, elapsed: TimeSpan) -> Record {
     let mut record = record.clone();
-    if let Life::Pending { due_in, .. } = &mut record.life {
+    if let TimerLife::Pending { due_in, .. } = &mut record.life {
         *due_in = TimeSpan(due_in.0.saturating_sub(elapsed.0));
     }
     record

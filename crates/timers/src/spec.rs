@@ -24,9 +24,9 @@ pub const CALL_TIMEOUT_MAX: TimeSpan = TimeSpan::from_secs(30);
 
 /// A timer as its client described it, completely validated by `json.rs`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Spec {
+pub struct TimerSpec {
     /// The first field, so that the first byte of a packed description tells whether there are any tags.
-    pub tags: Vec<Tag>,
+    pub tags: Vec<TimerTag>,
     pub interval: TimeSpan,
     /// Time for which it repeats. Shorter than the interval: it never pops. Equal: once.
     pub repeat_for: TimeSpan,
@@ -60,7 +60,7 @@ pub struct Retry {
 
 /// A tag under which the timer is counted in the statistics.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Tag {
+pub struct TimerTag {
     pub name: String,
     pub count: u32,
 }
@@ -74,7 +74,7 @@ impl Retry {
     }
 }
 
-impl Spec {
+impl TimerSpec {
     /// Returns the number of pops if none is missed.
     pub fn pops(&self) -> u32 {
         if self.interval == TimeSpan::ZERO {
@@ -98,8 +98,8 @@ impl Callback {
 mod tests {
     use super::*;
 
-    fn spec(interval: u64, repeat_for: u64) -> Spec {
-        Spec {
+    fn spec(interval: u64, repeat_for: u64) -> TimerSpec {
+        TimerSpec {
             interval: TimeSpan(interval),
             repeat_for: TimeSpan(repeat_for),
             callback: Callback::Command(vec!["PING".into()]),

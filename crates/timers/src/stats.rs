@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TimeSpan;
-use crate::spec::Tag;
+use crate::spec::TimerTag;
 
 /// Upper bounds of the histogram's buckets in milliseconds; one more bucket holds the rest.
 pub const LATENESS_BOUNDS: [u64; 13] =
@@ -57,7 +57,7 @@ impl Lateness {
 }
 
 impl Stats {
-    pub(crate) fn add_tags(&mut self, tags: &[Tag]) {
+    pub(crate) fn add_tags(&mut self, tags: &[TimerTag]) {
         for tag in tags {
             let is_known = self.tags.contains_key(&tag.name);
             let has_room = is_known || self.tags.len() < TAG_NAMES_MAX;
@@ -66,7 +66,7 @@ impl Stats {
         }
     }
 
-    pub(crate) fn remove_tags(&mut self, tags: &[Tag]) {
+    pub(crate) fn remove_tags(&mut self, tags: &[TimerTag]) {
         for tag in tags {
             let is_known = self.tags.contains_key(&tag.name);
             let name = if is_known { tag.name.as_str() } else { OTHER_TAGS };
@@ -117,13 +117,13 @@ mod tests {
     fn tags_beyond_the_limit_are_counted_together() {
         let mut stats = Stats::default();
         for number in 0..TAG_NAMES_MAX + 5 {
-            stats.add_tags(&[Tag { name: number.to_string(), count: 2 }]);
+            stats.add_tags(&[TimerTag { name: number.to_string(), count: 2 }]);
         }
-        stats.add_tags(&[Tag { name: "0".into(), count: 1 }]);
+        stats.add_tags(&[TimerTag { name: "0".into(), count: 1 }]);
         assert_eq!(stats.tags.len(), TAG_NAMES_MAX + 1);
         assert_eq!((stats.tags[OTHER_TAGS], stats.tags["0"]), (10, 3));
-        stats.remove_tags(&[Tag { name: "0".into(), count: 3 }]);
-        stats.remove_tags(&[Tag { name: "beyond".into(), count: 4 }]);
+        stats.remove_tags(&[TimerTag { name: "0".into(), count: 3 }]);
+        stats.remove_tags(&[TimerTag { name: "beyond".into(), count: 4 }]);
         assert_eq!((stats.tags[OTHER_TAGS], stats.tags.get("0")), (6, None));
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let mut two = Stats { popped: 4, ..Stats::default() };
         one.lateness.add(TimeSpan(7));
         two.lateness.add(TimeSpan(8));
-        two.add_tags(&[Tag { name: "T".into(), count: 2 }]);
+        two.add_tags(&[TimerTag { name: "T".into(), count: 2 }]);
         one.merge(&two);
         assert_eq!((one.popped, one.lateness.counts[3], one.tags["T"]), (7, 2, 2));
     }

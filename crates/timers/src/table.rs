@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::ids::{MonotonicMillis, ReplicationFactor, Sequence, TimeSpan, TimerId, TimerVersion};
-use crate::record::{Life, Record, TimerState};
-use crate::spec::Spec;
+use crate::record::{Record, TimerLife, TimerState};
+use crate::spec::TimerSpec;
 use crate::stats::Stats;
 use crate::wheel::Wheel;
 
@@ -39,7 +39,7 @@ pub(crate) struct Era {
     pub(crate) stay: u16,
 }
 
-pub(crate) struct Entry {
+pub(crate) struct TimerEntry {
     number: u64,
     pub(crate) version: TimerVersion,
     /// The time of the next pop at the primary; for a tombstone, the time at which it is forgotten.
@@ -55,9 +55,9 @@ pub(crate) struct Entry {
     factor: ReplicationFactor,
 }
 
-const _: () = assert!(size_of::<Option<Entry>>() == 72);
+const _: () = assert!(size_of::<Option<TimerEntry>>() == 72);
 
-impl Entry {
+impl TimerEntry {
     pub(crate) fn id(&self) -> TimerId {
         TimerId { number: self.number, factor: self.factor }
     }
@@ -80,7 +80,7 @@ impl Entry {
     }
 
     /// Returns the description. Only a pending entry has one.
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> TimerSpec {
         postcard::from_bytes(&self.body).expect("we packed it ourselves")
     }
 
@@ -97,9 +97,9 @@ impl Entry {
         let left = now.until(self.due);
         let life = if self.is_pending() {
             let quiet_for = TimeSpan::ZERO;
-            Life::Pending { spec: self.spec(), left: self.left, due_in: left, quiet_for }
+            TimerLife::Pending { spec: self.spec(), left: self.left, due_in: left, quiet_for }
         } else {
-            Life::Ended { forget_in: left }
+            TimerLife::Ended { forget_in: left }
         };
         Record { id: self.id(), version: self.version, sequence: self.sequence, life }
     }
@@ -115,28 +115,28 @@ impl Entry {
 
 /// An id as the index orders it: 9 bytes instead of 16.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key([u8; 9]);
+struct TimerKey([u8; 9]);
 
-impl From<TimerId> for Key {
-    fn from(id: TimerId) -> Key {
+impl From<TimerId> for TimerKey {
+    fn from(id: TimerId) -> TimerKey {
         let mut bytes = [0; 9];
         bytes[..8].copy_from_slice(&id.number.to_be_bytes());
         bytes[8] = u8::try_from(id.factor.count()).expect("a factor is a byte");
-        Key(bytes)
+        TimerKey(bytes)
     }
 }
 
-pub(crate) struct Table {
-    blocks: Vec<Vec<Option<Entry>>>,
+pub(crate) struct TimerTable {
+    blocks: Vec<Vec<Option<TimerEntry>>>,
     free: Vec<u32>,
-    index: BTreeMap<Key, u32>,
+    index: BTreeMap<TimerKey, u32>,
     wheel: Wheel,
     pending: usize,
 }
 
-impl Table {
-    pub(crate) fn new(now: MonotonicMillis) -> Table {
-        Table {
+impl TimerTable {
+    pub(crate) fn new(now: MonotonicMillis) -> TimerTable {
+        TimerTable {
             blocks: Vec::new(),
             free: Vec::new(),
             index: BTreeMap::new(),
@@ -159,13 +159,13 @@ impl Table {
         self.index.len()
     }
 
-    pub(crate) fn get(&self, id: TimerId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: TimerId) -> Option<&TimerEntry> {
         self.index.get(&id.into()).map(|place| self.entry(*place))
     }
 
     /// Returns the entries after an id, in the order of their ids.
-    pub(crate) fn after(&self, id: Option<TimerId>) -> impl Iterator<Item = &Entry> {
-        let start = id.map_or(Bound::Unbounded, |id| Bound::Excluded(Key::from(id)));
+    pub(crate) fn after(&self, id: Option<TimerId>) -> impl Iterator<Item = &TimerEntry> {
+        let start = id.map_or(Bound::Unbounded, |id| Bound::Excluded(TimerKey::from(id)));
         self.index.range((start, Bound::Unbounded)).map(|(_, place)| self.entry(*place))
     }
 
@@ -175,18 +175,18 @@ impl Table {
         record: &Record,
         place: ReplicaRank,
         era: Era,
-        clock: &mut Clock<'_>,
+        clock: &mut UpdateContext<'_>,
     ) {
         let (interval, left, due, body) = match &record.life {
-            Life::Pending { spec, left, due_in, .. } => {
+            TimerLife::Pending { spec, left, due_in, .. } => {
                 let body = postcard::to_allocvec(spec).expect("a description can be written");
                 (spec.interval, *left, clock.now + *due_in, body.into_boxed_slice())
             }
-            Life::Ended { forget_in } => {
+            TimerLife::Ended { forget_in } => {
                 (TimeSpan::ZERO, 0, clock.now + *forget_in, Box::default())
             }
         };
-        let entry = Entry {
+        let entry = TimerEntry {
             number: record.id.number,
             factor: record.id.factor,
             version: record.version,
@@ -206,8 +206,8 @@ impl Table {
     pub(crate) fn change(
         &mut self,
         id: TimerId,
-        clock: &mut Clock<'_>,
-        change: impl FnOnce(&mut Entry),
+        clock: &mut UpdateContext<'_>,
+        change: impl FnOnce(&mut TimerEntry),
     ) {
         let Some(place) = self.index.get(&id.into()).copied() else { return };
         self.count_out(place, clock.stats);
@@ -268,7 +268,7 @@ impl Table {
         self.free.push(place);
     }
 
-    fn insert(&mut self, entry: Entry, stats: &mut Stats) {
+    fn insert(&mut self, entry: TimerEntry, stats: &mut Stats) {
         let id = entry.id();
         let place = self.free.pop().unwrap_or_else(|| self.grow());
         self.blocks[place as usize / BLOCK][place as usize % BLOCK] = Some(entry);
@@ -319,19 +319,19 @@ impl Table {
         }
     }
 
-    fn entry(&self, place: u32) -> &Entry {
+    fn entry(&self, place: u32) -> &TimerEntry {
         let entry = self.blocks[place as usize / BLOCK][place as usize % BLOCK].as_ref();
         entry.expect("index and wheel hold only places that are taken")
     }
 
-    fn entry_mut(&mut self, place: u32) -> &mut Entry {
+    fn entry_mut(&mut self, place: u32) -> &mut TimerEntry {
         let entry = self.blocks[place as usize / BLOCK][place as usize % BLOCK].as_mut();
         entry.expect("index and wheel hold only places that are taken")
     }
 }
 
 /// The context of a change of the table: the time, and the statistics to update.
-pub(crate) struct Clock<'a> {
+pub(crate) struct UpdateContext<'a> {
     pub(crate) now: MonotonicMillis,
     pub(crate) stats: &'a mut Stats,
 }

@@ -3,13 +3,13 @@
 //! for a key. This module only reports it; `cluster::control` decides.
 
 use crate::core::Timers;
-use crate::input::Action;
+use crate::input::TimerAction;
 
 impl Timers {
     /// Reports a waiting client. Repeated while it waits: at first the silence may not have lasted long enough.
     pub(crate) fn tell_of_client(&mut self) {
         if !self.has_lease() && self.has_client() {
-            self.out.push(Action::ClientTurned);
+            self.out.push(TimerAction::ClientTurned);
         }
     }
 

@@ -14,9 +14,9 @@ const LONGEST: Duration = Duration::from_secs(8);
 const MEMORY: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
-pub(super) struct Backoff(BTreeMap<NodeId, Wait>);
+pub(super) struct Backoff(BTreeMap<NodeId, RetryDelay>);
 
-struct Wait {
+struct RetryDelay {
     length: Duration,
     until: Moment,
 }
@@ -30,7 +30,7 @@ impl Backoff {
             return;
         }
         let length = known.map_or(SHORTEST, |wait| (2 * wait.length).min(LONGEST));
-        self.0.insert(node, Wait { length, until: now + length });
+        self.0.insert(node, RetryDelay { length, until: now + length });
     }
 
     pub(super) fn is_waiting(&self, now: Moment, node: NodeId) -> bool {

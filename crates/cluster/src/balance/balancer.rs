@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::decide::{
-    Decision, PlanCursor, Step, StepKind, View, decide, decide_leaving, promotion_rule,
+    Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving, promotion_rule,
 };
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
-use super::message::{Action, Attempt, Input, Message, Offered, Refused, Timer};
+use super::message::{
+    Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
+};
 use super::pace::Pace;
 use crate::Moment;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
@@ -28,7 +30,7 @@ pub struct Balancer {
     rng: SplitMix64,
     vitals: Vitals,
     engagement: Option<Engagement>,
-    asking: Option<Asking>,
+    asking: Option<LevelsRound>,
     /// Latest load levels, only for display (`status`): decisions are made with fresh answers.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
@@ -59,7 +61,7 @@ enum Turn {
 }
 
 /// A round of collecting load levels.
-struct Asking {
+struct LevelsRound {
     round: u64,
     /// Epoch of the map when the round began: if the map changes meanwhile, the answers may be out of
     /// date.
@@ -68,7 +70,7 @@ struct Asking {
     answers: BTreeMap<NodeId, LoadLevels>,
 }
 
-impl Asking {
+impl LevelsRound {
     fn is_out_of_date(&self, epoch: Epoch) -> bool {
         self.epoch != epoch
             || self.answers.values().any(|levels| levels.busy && levels.epoch < epoch)
@@ -111,25 +113,37 @@ impl Balancer {
     }
 
     /// Handles one input. The actions are appended to `out`.
-    pub fn handle(&mut self, now: Moment, view: View, input: Input, out: &mut Vec<Action>) {
+    pub fn handle(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        input: BalanceInput,
+        out: &mut Vec<BalanceAction>,
+    ) {
         if self.seen.0 != view.plan.basis() {
             self.seen = (view.plan.basis(), PlanCursor::default());
             self.turn = Turn::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
-            Input::Message { from, message } => self.on_message(now, view, from, message, out),
-            Input::Timer(Timer::Event { number }) => {
+            BalanceInput::Message { from, message } => {
+                self.on_message(now, view, from, message, out);
+            }
+            BalanceInput::Timer(Timer::Event { number }) => {
                 if number == self.event.0 {
                     self.on_event(now, view, out);
                 }
             }
-            Input::Timer(Timer::LevelsDue { round }) => self.on_levels_due(now, view, round, out),
-            Input::Timer(Timer::AnswerDue { attempt }) => self.on_answer_due(now, attempt, out),
-            Input::MapChanged => self.on_map_changed(now, view, out),
-            Input::FillDone { attempt } => self.on_fill_done(view, attempt, out),
-            Input::Stuck { node } => self.backoff.note(now, node),
-            Input::Leave => self.on_leave(now, view, out),
+            BalanceInput::Timer(Timer::LevelsDue { round }) => {
+                self.on_levels_due(now, view, round, out);
+            }
+            BalanceInput::Timer(Timer::AnswerDue { attempt }) => {
+                self.on_answer_due(now, attempt, out);
+            }
+            BalanceInput::MapChanged => self.on_map_changed(now, view, out),
+            BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            BalanceInput::Stuck { node } => self.backoff.note(now, node),
+            BalanceInput::Leave => self.on_leave(now, view, out),
         }
         self.notice_the_end(now, view, out);
     }
@@ -137,26 +151,26 @@ impl Balancer {
     fn on_message(
         &mut self,
         now: Moment,
-        view: View,
+        view: PlanView,
         from: NodeId,
-        message: Message,
-        out: &mut Vec<Action>,
+        message: BalanceMessage,
+        out: &mut Vec<BalanceAction>,
     ) {
         match message {
-            Message::Ping => send(out, from, Message::Pong),
-            Message::Pong => {}
-            Message::AskLevels { round } => {
-                send(out, from, Message::Levels { round, levels: self.levels(view) });
+            BalanceMessage::Ping => send(out, from, BalanceMessage::Pong),
+            BalanceMessage::Pong => {}
+            BalanceMessage::AskLevels { round } => {
+                send(out, from, BalanceMessage::Levels { round, levels: self.levels(view) });
             }
-            Message::Levels { round, levels } => {
+            BalanceMessage::Levels { round, levels } => {
                 self.on_levels(now, view, from, round, levels, out);
             }
-            Message::Offer { attempt, bucket, basis, what } => {
+            BalanceMessage::Offer { attempt, bucket, basis, what } => {
                 let part = MoveRole::Taking { what };
                 let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            Message::Fetch { attempt, bucket, basis, taker } => {
+            BalanceMessage::Fetch { attempt, bucket, basis, taker } => {
                 let part = MoveRole::Sourcing { proposed: None };
                 self.agree_or_refuse(
                     now,
@@ -166,16 +180,18 @@ impl Balancer {
                     out,
                 );
                 if self.is_engaged_in(attempt) {
-                    out.push(Action::StartFill { attempt, bucket, taker });
+                    out.push(BalanceAction::StartFill { attempt, bucket, taker });
                 }
             }
-            Message::Accept { attempt, levels } => {
+            BalanceMessage::Accept { attempt, levels } => {
                 self.on_accept(now, view, from, attempt, levels, out);
             }
-            Message::Refuse { attempt, because: _ } => self.on_refuse(now, from, attempt, out),
-            Message::Forget { attempt } => {
+            BalanceMessage::Refuse { attempt, because: _ } => {
+                self.on_refuse(now, from, attempt, out);
+            }
+            BalanceMessage::Forget { attempt } => {
                 if self.is_engaged_in(attempt) {
-                    out.push(Action::CancelFill { attempt });
+                    out.push(BalanceAction::CancelFill { attempt });
                     self.disengage(now, Pace::Soon, out);
                 }
             }
@@ -184,7 +200,7 @@ impl Balancer {
 
     // ---- The event: look for a move, ask for load levels, decide.
 
-    fn on_event(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn on_event(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
         {
             return; // One move at a time: the end of this one schedules the next event.
@@ -211,27 +227,28 @@ impl Balancer {
         self.ask_levels(view, out);
     }
 
-    /// Asks the nodes to which this node might give something, or from which it might fetch it.
-    fn ask_levels(&mut self, view: View, out: &mut Vec<Action>) {
+    /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
+    /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
+    fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {
-            send(out, *node, Message::AskLevels { round });
+            send(out, *node, BalanceMessage::AskLevels { round });
         }
-        out.push(Action::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
+        out.push(BalanceAction::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
         let epoch = view.map.epoch();
-        self.asking = Some(Asking { round, epoch, waiting, answers: BTreeMap::new() });
+        self.asking = Some(LevelsRound { round, epoch, waiting, answers: BTreeMap::new() });
     }
 
     fn on_levels(
         &mut self,
         now: Moment,
-        view: View,
+        view: PlanView,
         from: NodeId,
         round: u64,
         levels: LoadLevels,
-        out: &mut Vec<Action>,
+        out: &mut Vec<BalanceAction>,
     ) {
         let Some(asking) = self.asking.as_mut().filter(|asking| asking.round == round) else {
             return;
@@ -246,13 +263,19 @@ impl Balancer {
         }
     }
 
-    fn on_levels_due(&mut self, now: Moment, view: View, round: u64, out: &mut Vec<Action>) {
+    fn on_levels_due(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        round: u64,
+        out: &mut Vec<BalanceAction>,
+    ) {
         if self.asking.as_ref().is_some_and(|asking| asking.round == round) {
             self.decide_with_answers(now, view, out);
         }
     }
 
-    fn decide_with_answers(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn decide_with_answers(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let asking = self.asking.take().expect("answers belong to a question");
         if self.engagement.is_some() {
             return; // Meanwhile another node has offered something to this one; that comes first.
@@ -274,24 +297,30 @@ impl Balancer {
     }
 
     /// R26: a node with nothing to give only makes sure that the others are reachable.
-    fn ping_all(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn ping_all(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
             return;
         }
         self.last_pings = Some(now);
         for member in view.map.members().iter().filter(|member| member.id != self.me) {
-            send(out, member.id, Message::Ping);
+            send(out, member.id, BalanceMessage::Ping);
         }
     }
 
     // ---- The giver: offer, fetch, propose.
 
-    fn begin(&mut self, now: Moment, view: View, decision: Decision, out: &mut Vec<Action>) {
+    fn begin(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        decision: Decision,
+        out: &mut Vec<BalanceAction>,
+    ) {
         let Step { kind, bucket, taker, .. } = decision.step;
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
-            out.push(Action::Propose { planned_at: Some(view.plan.basis()), changes });
-            out.push(Action::Decided(decision));
+            out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
+            out.push(BalanceAction::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
         self.attempts += 1;
@@ -304,21 +333,24 @@ impl Balancer {
         };
         let part = MoveRole::Offering { decision: Box::new(decision) };
         self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
-        send(out, taker, Message::Offer { attempt, bucket, basis, what });
-        out.push(Action::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+        send(out, taker, BalanceMessage::Offer { attempt, bucket, basis, what });
+        out.push(BalanceAction::SetTimer {
+            timer: Timer::AnswerDue { attempt },
+            after: ANSWER_WAIT,
+        });
     }
 
     fn on_accept(
         &mut self,
         now: Moment,
-        view: View,
+        view: PlanView,
         from: NodeId,
         attempt: Attempt,
         levels: LoadLevels,
-        out: &mut Vec<Action>,
+        out: &mut Vec<BalanceAction>,
     ) {
         if !self.is_engaged_in(attempt) {
-            return send(out, from, Message::Forget { attempt });
+            return send(out, from, BalanceMessage::Forget { attempt });
         }
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
         match engagement.part.clone() {
@@ -327,7 +359,7 @@ impl Balancer {
             }
             MoveRole::Fetching { decision } => {
                 engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
-                out.push(Action::Decided(*decision));
+                out.push(BalanceAction::Decided(*decision));
             }
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
         }
@@ -336,16 +368,16 @@ impl Balancer {
     fn on_accept_by_taker(
         &mut self,
         now: Moment,
-        view: View,
+        view: PlanView,
         decision: Decision,
         levels: LoadLevels,
-        out: &mut Vec<Action>,
+        out: &mut Vec<BalanceAction>,
     ) {
         let step = decision.step;
         let promotes = step.kind == StepKind::Promote;
         if promotes && !self.may_still_promote(view, &decision, levels) {
             let attempt = self.engagement.as_ref().expect("agreed on just now").attempt;
-            send(out, step.taker, Message::Forget { attempt });
+            send(out, step.taker, BalanceMessage::Forget { attempt });
             return self.disengage(now, Pace::Soon, out);
         }
         if step.source == self.me {
@@ -355,12 +387,20 @@ impl Balancer {
         let (attempt, basis) = (engagement.attempt, engagement.basis);
         engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
         let (bucket, taker) = (step.bucket, step.taker);
-        send(out, step.source, Message::Fetch { attempt, bucket, basis, taker });
-        out.push(Action::SetTimer { timer: Timer::AnswerDue { attempt }, after: ANSWER_WAIT });
+        send(out, step.source, BalanceMessage::Fetch { attempt, bucket, basis, taker });
+        out.push(BalanceAction::SetTimer {
+            timer: Timer::AnswerDue { attempt },
+            after: ANSWER_WAIT,
+        });
     }
 
     /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
-    fn may_still_promote(&mut self, view: View, decision: &Decision, levels: LoadLevels) -> bool {
+    fn may_still_promote(
+        &mut self,
+        view: PlanView,
+        decision: &Decision,
+        levels: LoadLevels,
+    ) -> bool {
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
         let phase = view.phase(&mut self.seen.1);
@@ -368,31 +408,37 @@ impl Balancer {
     }
 
     /// Starts the promotion or the fill itself, because the giver is the primary.
-    fn start_own(&mut self, view: View, decision: Decision, out: &mut Vec<Action>) {
+    fn start_own(&mut self, view: PlanView, decision: Decision, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
         let mut proposed = None;
         if step.kind == StepKind::Promote {
             proposed = engagement.propose_promotion(view, out);
         } else {
-            out.push(Action::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+            out.push(BalanceAction::StartFill { attempt, bucket: step.bucket, taker: step.taker });
         }
         engagement.part = MoveRole::Giving { step, proposed };
-        out.push(Action::Decided(decision));
+        out.push(BalanceAction::Decided(decision));
     }
 
-    fn on_refuse(&mut self, now: Moment, from: NodeId, attempt: Attempt, out: &mut Vec<Action>) {
+    fn on_refuse(
+        &mut self,
+        now: Moment,
+        from: NodeId,
+        attempt: Attempt,
+        out: &mut Vec<BalanceAction>,
+    ) {
         if !self.is_engaged_in(attempt) {
             return;
         }
         let engagement = self.engagement.as_ref().expect("engaged in this attempt");
         if from != engagement.taker {
-            send(out, engagement.taker, Message::Forget { attempt });
+            send(out, engagement.taker, BalanceMessage::Forget { attempt });
         }
         self.disengage(now, Pace::Soon, out);
     }
 
-    fn on_answer_due(&mut self, now: Moment, attempt: Attempt, out: &mut Vec<Action>) {
+    fn on_answer_due(&mut self, now: Moment, attempt: Attempt, out: &mut Vec<BalanceAction>) {
         if !self.is_engaged_in(attempt) {
             return;
         }
@@ -403,7 +449,7 @@ impl Balancer {
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => return,
         };
         for node in source.into_iter().chain([engagement.taker]) {
-            send(out, node, Message::Forget { attempt });
+            send(out, node, BalanceMessage::Forget { attempt });
         }
         self.disengage(now, Pace::Soon, out);
     }
@@ -413,10 +459,10 @@ impl Balancer {
     fn agree_or_refuse(
         &mut self,
         now: Moment,
-        view: View,
+        view: PlanView,
         giver: NodeId,
         wanted: Engagement,
-        out: &mut Vec<Action>,
+        out: &mut Vec<BalanceAction>,
     ) {
         let attempt = wanted.attempt;
         // A copy this node has kept may be the only one; others must have it before this node takes
@@ -433,13 +479,13 @@ impl Balancer {
             None
         };
         if let Some(because) = refusal {
-            return send(out, giver, Message::Refuse { attempt, because });
+            return send(out, giver, BalanceMessage::Refuse { attempt, because });
         }
-        send(out, giver, Message::Accept { attempt, levels: self.levels(view) });
+        send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
         self.engagement = Some(wanted);
     }
 
-    fn on_fill_done(&mut self, view: View, attempt: Attempt, out: &mut Vec<Action>) {
+    fn on_fill_done(&mut self, view: PlanView, attempt: Attempt, out: &mut Vec<BalanceAction>) {
         if self.is_engaged_in(attempt) {
             let engagement = self.engagement.as_mut().expect("engaged in this attempt");
             engagement.propose_copy(view, out);
@@ -448,7 +494,7 @@ impl Balancer {
 
     // ---- The end: every participant sees it in the map.
 
-    fn on_map_changed(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn on_map_changed(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
                 self.set_event(now, Pace::MyTurn, out);
@@ -470,20 +516,20 @@ impl Balancer {
     }
 
     /// Gives up a move and tells the other participants.
-    fn abandon(&mut self, now: Moment, out: &mut Vec<Action>) {
+    fn abandon(&mut self, now: Moment, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
         let attempt = engagement.attempt;
         for node in engagement.others(self.me) {
-            send(out, node, Message::Forget { attempt });
+            send(out, node, BalanceMessage::Forget { attempt });
         }
-        out.push(Action::CancelFill { attempt });
+        out.push(BalanceAction::CancelFill { attempt });
         self.disengage(now, Pace::MyTurn, out);
     }
 
     /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
     /// after a map change: a delayed message may start a move that the map has already shown to be
     /// over.
-    fn notice_the_end(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn notice_the_end(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
             return;
         };
@@ -496,7 +542,7 @@ impl Balancer {
 
     // ---- Leaving: hand on the buckets served here, then leave.
 
-    fn on_leave(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn on_leave(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if self.intent != Intent::Stay {
             return;
         }
@@ -505,21 +551,21 @@ impl Balancer {
         self.set_event(now, Pace::Soon, out);
     }
 
-    fn is_marked(&self, view: View) -> bool {
+    fn is_marked(&self, view: PlanView) -> bool {
         view.map.member(self.me).is_some_and(|member| member.weight == 0)
     }
 
     /// Proposes weight 0 for this node: plans then treat it as gone, and no node gives it anything
     /// more.
-    fn mark_as_leaving(&self, view: View, out: &mut Vec<Action>) {
+    fn mark_as_leaving(&self, view: PlanView, out: &mut Vec<BalanceAction>) {
         if let Some(member) = view.map.member(self.me) {
             let weightless = Member { weight: 0, ..member.clone() };
             let changes = vec![Change::Join(weightless)];
-            out.push(Action::Propose { planned_at: None, changes });
+            out.push(BalanceAction::Propose { planned_at: None, changes });
         }
     }
 
-    fn go_on_leaving(&mut self, now: Moment, view: View, out: &mut Vec<Action>) {
+    fn go_on_leaving(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if !self.is_marked(view) {
             // The node's own earlier announcement was decided after its mark and has overwritten it.
             if std::mem::take(&mut self.was_marked) {
@@ -534,14 +580,14 @@ impl Balancer {
             // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
             // primary again.
             let changes = vec![Change::Leave(self.me)];
-            out.push(Action::Propose { planned_at: None, changes });
+            out.push(BalanceAction::Propose { planned_at: None, changes });
         }
         self.set_event(now, Pace::Soon, out);
     }
 
     // ---- Helpers.
 
-    fn levels(&self, view: View) -> LoadLevels {
+    fn levels(&self, view: PlanView) -> LoadLevels {
         let busy = self.engagement.is_some();
         LoadLevels::new(view.map.epoch(), view.map.load(self.me), self.vitals, busy)
     }
@@ -550,13 +596,13 @@ impl Balancer {
         self.engagement.as_ref().is_some_and(|engagement| engagement.attempt == attempt)
     }
 
-    fn disengage(&mut self, now: Moment, pace: Pace, out: &mut Vec<Action>) {
+    fn disengage(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         self.engagement = None;
         self.set_event(now, pace, out);
     }
 
     /// Schedules the next event, unless one is due sooner anyway.
-    fn set_event(&mut self, now: Moment, pace: Pace, out: &mut Vec<Action>) {
+    fn set_event(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         let after = pace.wait(self.draw());
         let pending = self.event.0 > 0 && self.event.1 > now;
         if pending && self.event.1 <= now + after {
@@ -564,7 +610,7 @@ impl Balancer {
         }
         self.event = (self.event.0 + 1, now + after);
         let timer = Timer::Event { number: self.event.0 };
-        out.push(Action::SetTimer { timer, after });
+        out.push(BalanceAction::SetTimer { timer, after });
     }
 
     /// Draws the next random number.
@@ -573,6 +619,6 @@ impl Balancer {
     }
 }
 
-fn send(out: &mut Vec<Action>, to: NodeId, message: Message) {
-    out.push(Action::Send { to, message });
+fn send(out: &mut Vec<BalanceAction>, to: NodeId, message: BalanceMessage) {
+    out.push(BalanceAction::Send { to, message });
 }

@@ -22,7 +22,7 @@ use crate::map::{Bucket, Load, Map, NodeId};
 
 /// The input of a decision: the node's map, and the plan made at the basis of that map.
 #[derive(Clone, Copy)]
-pub struct View<'a> {
+pub struct PlanView<'a> {
     pub map: &'a Map,
     pub plan: &'a Plan,
 }
@@ -86,7 +86,7 @@ pub struct LoadAndShare {
 
 /// Progress of a plan over all nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum PlanPhase {
     Copying,
     /// Only promotions and drops are left.
     Copied,
@@ -102,7 +102,7 @@ pub struct PlanCursor {
     open: Option<Vec<u32>>,
 }
 
-impl View<'_> {
+impl PlanView<'_> {
     fn bucket(&self, plan: &BucketPlan) -> &Bucket {
         let bucket = self.map.bucket_at(plan.place);
         debug_assert_eq!(bucket.hashmask, plan.hashmask, "map and plan have the same basis");
@@ -119,15 +119,15 @@ impl View<'_> {
     }
 
     /// Returns whether any node still has to make a planned copy.
-    pub fn phase(&self, seen: &mut PlanCursor) -> Phase {
+    pub fn phase(&self, seen: &mut PlanCursor) -> PlanPhase {
         let plans = self.plan.buckets();
         while let Some(plan) = plans.get(seen.copied) {
             if plan.missing(self.bucket(plan)).next().is_some() {
-                return Phase::Copying;
+                return PlanPhase::Copying;
             }
             seen.copied += 1;
         }
-        Phase::Copied
+        PlanPhase::Copied
     }
 
     /// Returns the nodes to which this node might give something, or from which it might fetch it.
@@ -175,7 +175,7 @@ impl View<'_> {
 
 /// Returns the next step of a node, if any. `readiness` says which nodes can take part in a move.
 pub fn decide(
-    view: View,
+    view: PlanView,
     me: NodeId,
     seen: &mut PlanCursor,
     readiness: impl Fn(NodeId) -> Readiness,
@@ -204,9 +204,9 @@ pub fn decide(
 
 /// Returns the next step of a node that wants to leave: hand on the buckets it serves. When it serves
 /// none any more, it can leave.
-pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
+pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
     let readiness = |_| Readiness::Free;
-    let decider = Decider { view, me, phase: Phase::Copied, readiness: &readiness };
+    let decider = Decider { view, me, phase: PlanPhase::Copied, readiness: &readiness };
     let mut sole = None;
     for plan in view.plan.concerning(me) {
         let bucket = view.bucket(plan);
@@ -240,23 +240,28 @@ pub fn decide_leaving(view: View, me: NodeId) -> Option<Decision> {
 
 /// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
 /// the taker has agreed and sent its own numbers.
-pub fn promotion_rule(view: View, step: &Step, taker: Load, phase: Phase) -> Option<Reason> {
+pub fn promotion_rule(
+    view: PlanView,
+    step: &Step,
+    taker: Load,
+    phase: PlanPhase,
+) -> Option<Reason> {
     let giver = view.map.load(step.giver);
     let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
     let giver_after = u64::from(giver.primaries.saturating_sub(1)) * taker_weight;
     let taker_after = u64::from(taker.primaries + 1) * giver_weight;
     let more_primaries_than_backups = taker.primaries + 1 > taker.backups.saturating_sub(1);
     match phase {
-        Phase::Copying if more_primaries_than_backups || giver_after < taker_after => None,
-        Phase::Copied if giver_after < taker_after => Some(Reason::ChainOfPromotions),
-        Phase::Copying | Phase::Copied => Some(Reason::EvenPrimaries),
+        PlanPhase::Copying if more_primaries_than_backups || giver_after < taker_after => None,
+        PlanPhase::Copied if giver_after < taker_after => Some(Reason::ChainOfPromotions),
+        PlanPhase::Copying | PlanPhase::Copied => Some(Reason::EvenPrimaries),
     }
 }
 
 struct Decider<'a, Ready> {
-    view: View<'a>,
+    view: PlanView<'a>,
     me: NodeId,
-    phase: Phase,
+    phase: PlanPhase,
     readiness: &'a Ready,
 }
 

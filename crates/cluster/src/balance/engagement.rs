@@ -2,8 +2,8 @@
 
 use placement::Hashmask;
 
-use super::decide::{Decision, Step, StepKind, View};
-use super::message::{Action, Attempt, Offered};
+use super::decide::{Decision, PlanView, Step, StepKind};
+use super::message::{Attempt, BalanceAction, Offered};
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
 #[derive(Clone, Debug)]
@@ -46,12 +46,12 @@ impl Engagement {
         self.attempt.giver
     }
 
-    fn state<'a>(&self, view: View<'a>) -> Option<&'a Bucket> {
+    fn state<'a>(&self, view: PlanView<'a>) -> Option<&'a Bucket> {
         view.map.bucket(self.bucket)
     }
 
     /// Returns whether this node can take the part it is asked to take.
-    pub(super) fn fits(&self, view: View, me: NodeId) -> bool {
+    pub(super) fn fits(&self, view: PlanView, me: NodeId) -> bool {
         let Some(bucket) = self.state(view) else { return false };
         match self.part {
             MoveRole::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
@@ -64,7 +64,7 @@ impl Engagement {
     }
 
     /// Returns whether the map shows that the move is complete, or can no longer complete.
-    pub(super) fn is_over(&self, view: View) -> bool {
+    pub(super) fn is_over(&self, view: PlanView) -> bool {
         let Some(bucket) = self.state(view) else { return true };
         let taken = bucket.is_held_by(self.taker);
         let served = bucket.primary() == Some(self.taker);
@@ -89,7 +89,7 @@ impl Engagement {
 
     /// Returns whether this node's proposal was decided but had no effect: the bucket has a later
     /// epoch, but does not show the change.
-    pub(super) fn has_failed(&self, view: View) -> bool {
+    pub(super) fn has_failed(&self, view: PlanView) -> bool {
         let Some(bucket) = self.state(view) else { return true };
         let (proposed, kind) = match &self.part {
             MoveRole::Giving { step, proposed } => (*proposed, step.kind),
@@ -114,7 +114,7 @@ impl Engagement {
 
     /// Proposes the taker as a holder, once the fill is complete. A backup that is given away is
     /// dropped in the same log entry, a primary after its handover.
-    pub(super) fn propose_copy(&mut self, view: View, out: &mut Vec<Action>) {
+    pub(super) fn propose_copy(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(bucket) = self.state(view) else { return };
         let (expected, giver) = (bucket.epoch, self.giver());
         let mut changes =
@@ -134,7 +134,11 @@ impl Engagement {
     }
 
     /// Proposes the promotion that was agreed on; returns the epoch it expects.
-    pub(super) fn propose_promotion(&self, view: View, out: &mut Vec<Action>) -> Option<Epoch> {
+    pub(super) fn propose_promotion(
+        &self,
+        view: PlanView,
+        out: &mut Vec<BalanceAction>,
+    ) -> Option<Epoch> {
         let expected = self.state(view)?.epoch;
         let (bucket, node) = (self.bucket, self.taker);
         self.propose(vec![Change::Promote { bucket, node, expected }], out);
@@ -142,7 +146,7 @@ impl Engagement {
     }
 
     /// Proposes the handover of a given primary once the taker is in sync.
-    pub(super) fn go_on(&mut self, view: View, out: &mut Vec<Action>) {
+    pub(super) fn go_on(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(bucket) = self.state(view) else { return };
         let (hashmask, taker, giver) = (self.bucket, self.taker, self.giver());
         let MoveRole::Giving { step, proposed: Some(proposed) } = &mut self.part else { return };
@@ -156,12 +160,12 @@ impl Engagement {
         }
     }
 
-    fn propose(&self, changes: Vec<Change>, out: &mut Vec<Action>) {
-        out.push(Action::Propose { planned_at: Some(self.basis), changes });
+    fn propose(&self, changes: Vec<Change>, out: &mut Vec<BalanceAction>) {
+        out.push(BalanceAction::Propose { planned_at: Some(self.basis), changes });
     }
 
     /// Returns whether the plan of a new basis contains this move too.
-    pub(super) fn is_planned(&self, view: View) -> bool {
+    pub(super) fn is_planned(&self, view: PlanView) -> bool {
         let mut plans = view.plan.concerning(self.taker);
         let Some(plan) = plans.find(|plan| plan.hashmask == self.bucket) else { return false };
         let mut copies = plan.copies.iter().filter(|copy| copy.taker == self.taker);
@@ -197,7 +201,7 @@ impl Engagement {
     }
 
     /// Returns the primary's proposal to drop a copy that is one too many.
-    pub(super) fn drop_changes(view: View, step: &Step) -> Vec<Change> {
+    pub(super) fn drop_changes(view: PlanView, step: &Step) -> Vec<Change> {
         let Some(state) = view.map.bucket(step.bucket) else { return Vec::new() };
         let (bucket, node, because) = (step.bucket, step.taker, DropReason::Balance);
         vec![Change::DropBackup { bucket, node, expected: state.epoch, because }]

@@ -25,7 +25,7 @@ use crate::map::{Change, Epoch, NodeId};
 /// A promotion is an `Offer` too; A then proposes it. After a change of basis a move continues if the
 /// new plan contains it too; otherwise all three nodes forget it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Message {
+pub enum BalanceMessage {
     Ping,
     Pong,
     AskLevels {
@@ -87,15 +87,15 @@ pub enum Refused {
 
 /// All inputs of a balancer.
 #[derive(Clone, Copy, Debug)]
-pub enum Input {
+pub enum BalanceInput {
     Message {
         from: NodeId,
-        message: Message,
+        message: BalanceMessage,
     },
     Timer(Timer),
     /// The node has adopted another map.
     MapChanged,
-    /// The taker has acknowledged the end of the fill that `Action::StartFill` asked for.
+    /// The taker has acknowledged the end of the fill that `BalanceAction::StartFill` asked for.
     FillDone {
         attempt: Attempt,
     },
@@ -122,10 +122,10 @@ pub enum Timer {
 
 /// All actions a balancer can request.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum BalanceAction {
     Send {
         to: NodeId,
-        message: Message,
+        message: BalanceMessage,
     },
     SetTimer {
         timer: Timer,

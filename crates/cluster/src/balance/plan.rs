@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 use super::share::Share;
 use crate::map::{Bucket, Epoch, Map, NodeId};
-use table::{Node, Nodes, Table};
+use table::{NodeNumber, Nodes, PlanTable};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -79,7 +79,7 @@ impl BucketPlan {
 impl Plan {
     /// Computes the plan for a map. All final holders and primaries are settled here.
     pub fn of(map: &Map) -> Plan {
-        let mut table = Table::of(map);
+        let mut table = PlanTable::of(map);
         if table.copies > 0 {
             let optimal = target::aim(&mut table);
             if !optimal {
@@ -89,8 +89,8 @@ impl Plan {
         Plan::from_table(map, &table)
     }
 
-    fn from_table(map: &Map, table: &Table) -> Plan {
-        let mut primary: Vec<Node> =
+    fn from_table(map: &Map, table: &PlanTable) -> Plan {
+        let mut primary: Vec<NodeNumber> =
             (0..table.held.len()).map(|bucket| successor(table, bucket)).collect();
         if table.copies > 0 {
             primaries::even_out(table, &mut primary);
@@ -117,9 +117,9 @@ impl Plan {
     }
 
     fn add_bucket(&mut self, hashmask: Hashmask, ends: &Ends) {
-        let id = |node: Node| self.members[usize::from(node)];
-        let given = |node: &Node| ends.pairs.iter().any(|(giver, _)| *giver == Some(*node));
-        let goes = |node: &&Node| !ends.target.contains(*node) && !given(node);
+        let id = |node: NodeNumber| self.members[usize::from(node)];
+        let given = |node: &NodeNumber| ends.pairs.iter().any(|(giver, _)| *giver == Some(*node));
+        let goes = |node: &&NodeNumber| !ends.target.contains(*node) && !given(node);
         let bucket = BucketPlan {
             hashmask,
             place: ends.place,
@@ -204,11 +204,11 @@ struct Ends<'a> {
     held: &'a Nodes,
     target: &'a Nodes,
     pairs: Pairs,
-    primary: Node,
+    primary: NodeNumber,
 }
 
 /// The nodes that give a bucket away, each with the node that takes it.
-type Pairs = SmallVec<[(Option<Node>, Node); 2]>;
+type Pairs = SmallVec<[(Option<NodeNumber>, NodeNumber); 2]>;
 
 /// Pairs the nodes that give a bucket away with those that take it. Takers left over fill a gap.
 fn paired(held: &Nodes, target: &Nodes) -> Pairs {
@@ -219,7 +219,7 @@ fn paired(held: &Nodes, target: &Nodes) -> Pairs {
 
 /// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
 /// the bucket from it.
-fn successor(table: &Table, bucket: usize) -> Node {
+fn successor(table: &PlanTable, bucket: usize) -> NodeNumber {
     let (held, target) = (&table.held[bucket], &table.target[bucket]);
     let Some(primary) = held.first().copied() else { return 0 };
     if !table.touched[bucket] || target.is_empty() || target.contains(&primary) {

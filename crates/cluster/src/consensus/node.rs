@@ -1,4 +1,4 @@
-//! One node's part in keeping the log: its inputs, and `settle`, which collects their consequences.
+//! One node's part in keeping the log: its inputs, and `collect_ready`, which collects their consequences.
 //!
 //! After every input the node asks the library at once for all consequences, and tells it that they are
 //! on disk; they are not yet, but nothing is visible outside before `ready` returns it, together with
@@ -15,8 +15,8 @@ use slog::{Discard, Logger, o};
 use super::log::Log;
 use super::message::{context_of_read, read_context};
 use super::{
-    Applied, Committed, Configuration, Entry, HardState, LogEntry, LogPlace, Payload, RaftMessage,
-    Ready, Reconfiguration, Saved, SnapshotData, Term, check,
+    AppliedEntry, Committed, Configuration, Entry, HardState, LogEntry, LogPlace, Payload,
+    RaftMessage, Ready, Reconfiguration, Saved, SnapshotData, Term, check,
 };
 use crate::map::{LogIndex, Map, NodeId};
 
@@ -106,11 +106,11 @@ impl Consensus {
         let raft = RawNode::new(&config, log, &Logger::root(Discard, o!()));
         let raft = raft.expect("the configuration above is a right one, and so is what was saved");
         let mut consensus = Consensus { me, seed, raft, out, snapshots: BTreeMap::new() };
-        consensus.settle();
+        consensus.collect_ready();
         if consensus.is_only_voter() {
             // No other node could be elected: no need to wait for the timeout.
             consensus.raft.campaign().expect("standing for election never fails");
-            consensus.settle();
+            consensus.collect_ready();
         }
         consensus
     }
@@ -119,7 +119,7 @@ impl Consensus {
     pub fn tick(&mut self) {
         self.raft.tick();
         self.give_up_snapshots();
-        self.settle();
+        self.collect_ready();
     }
 
     /// Handles a message from another node. An invalid one is ignored.
@@ -129,7 +129,7 @@ impl Consensus {
         }
         // A message that the library refuses (an answer from a stranger) is of no use here either.
         let _ = self.raft.step(message.to_raft(from, self.me));
-        self.settle();
+        self.collect_ready();
     }
 
     /// Proposes changes. A proposal is not necessarily committed.
@@ -138,7 +138,7 @@ impl Consensus {
             return Err(ProposeError::NotLeader { leader: self.leader() });
         }
         let proposed = self.raft.propose(Vec::new(), entry.encode());
-        self.settle();
+        self.collect_ready();
         proposed.map_err(|_| ProposeError::Busy)
     }
 
@@ -155,7 +155,7 @@ impl Consensus {
         if voters.contains(&self.me) {
             // Refused only while leadership is handed over: the next leader will do it.
             let _ = self.raft.propose_conf_change(change.encode(), change.to_raft());
-            self.settle();
+            self.collect_ready();
             return;
         }
         let candidates = voters.intersection(&now.voters);
@@ -177,7 +177,7 @@ impl Consensus {
     pub fn read_index(&mut self, context: u64) {
         if self.is_leader() {
             self.raft.read_index(read_context(Some(context)));
-            self.settle();
+            self.collect_ready();
         }
     }
 
@@ -186,7 +186,7 @@ impl Consensus {
     pub fn transfer_leadership(&mut self, to: NodeId) {
         if self.is_leader() {
             self.raft.transfer_leader(to.0);
-            self.settle();
+            self.collect_ready();
         }
     }
 
@@ -224,7 +224,7 @@ impl Consensus {
     /// Reports that a message to that node was lost.
     pub fn report_unreachable(&mut self, node: NodeId) {
         self.raft.report_unreachable(node.0);
-        self.settle();
+        self.collect_ready();
     }
 
     /// Reports whether the last snapshot has reached that node.
@@ -234,7 +234,7 @@ impl Consensus {
             Delivery::Lost => SnapshotStatus::Failure,
         };
         self.raft.report_snapshot(node.0, status);
-        self.settle();
+        self.collect_ready();
     }
 
     /// Returns all work to do now.
@@ -335,7 +335,7 @@ impl Consensus {
     }
 
     /// Collects from the library all consequences of the last input.
-    fn settle(&mut self) {
+    fn collect_ready(&mut self) {
         while self.raft.has_ready() {
             let mut ready = self.raft.ready();
             self.send(ready.take_messages());
@@ -401,7 +401,7 @@ impl Consensus {
             Payload::Changes(entry) => {
                 let outcomes = self.raft.mut_store().apply_changes(at, &entry);
                 let map = self.map().expect("it was just changed").clone();
-                Committed::Entry(Applied { entry, outcomes, map })
+                Committed::Entry(AppliedEntry { entry, outcomes, map })
             }
             Payload::Reconfigure(change) => {
                 self.apply_configuration(at, &change);

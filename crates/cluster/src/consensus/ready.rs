@@ -27,7 +27,7 @@ impl Ready {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Committed {
-    Entry(Applied),
+    Entry(AppliedEntry),
     Configuration(Configuration),
     /// A new leader's first entry.
     Nothing,
@@ -35,7 +35,7 @@ pub enum Committed {
 
 /// A committed entry, and its effect on the map.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Applied {
+pub struct AppliedEntry {
     pub entry: LogEntry,
     pub outcomes: Vec<ChangeOutcome>,
     /// The map after the entry.

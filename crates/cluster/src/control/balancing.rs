@@ -12,15 +12,15 @@ use placement::Hashmask;
 use super::membership::Stay;
 use super::{Action, Control, Message};
 use crate::Moment;
-use crate::balance::{self, Attempt, Balancer, Condition, MoveRole, Plan, SizeReport, Timer, View};
+use crate::balance::{
+    self, Attempt, Balancer, Condition, MoveRole, Plan, PlanView, SizeReport, Timer,
+};
 use crate::consensus::LogEntry;
 use crate::data::Order;
 use crate::map::{Change, DropReason, Epoch, Map, NodeId};
 
 /// Interval at which participants of a move check that the others still take part.
 const ENGAGED_CHECK: Duration = Duration::from_secs(1);
-/// Interval between a node's reports of bucket sizes to the leader.
-const SIZES_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) struct Balancing {
     pub(super) balancer: Balancer,
@@ -33,7 +33,6 @@ pub(super) struct Balancing {
     fills: BTreeMap<Attempt, (Hashmask, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
     engaged: Option<(Attempt, Moment)>,
-    sizes_due: Moment,
     /// True if this node has more to hand on than buckets.
     pub(super) hands_full: bool,
 }
@@ -48,7 +47,6 @@ impl Balancing {
             plan: None,
             fills: BTreeMap::new(),
             engaged: None,
-            sizes_due: Moment::START,
             hands_full: false,
         }
     }
@@ -103,11 +101,11 @@ impl Control {
         self.balancing.balancer.engagement()
     }
 
-    pub(super) fn feed_balancer(&mut self, input: balance::Input) {
+    pub(super) fn feed_balancer(&mut self, input: balance::BalanceInput) {
         // The duties of an earlier process of this node are not this one's.
         let Some(map) = self.map.clone().filter(|_| self.is_member()) else { return };
         let Some(plan) = self.balancing.plan(&map) else { return };
-        let view = View { map: &map, plan: &plan };
+        let view = PlanView { map: &map, plan: &plan };
         let mut actions = Vec::new();
         self.balancing.balancer.handle(self.now, view, input, &mut actions);
         for action in actions {
@@ -116,30 +114,32 @@ impl Control {
         self.note_engagement();
     }
 
-    pub(super) fn on_balance(&mut self, from: NodeId, message: balance::Message) {
-        if let balance::Message::Offer { attempt, .. } = message
+    pub(super) fn on_balance(&mut self, from: NodeId, message: balance::BalanceMessage) {
+        if let balance::BalanceMessage::Offer { attempt, .. } = message
             && self.condition() == Condition::Sick
         {
             // The giver has possibly not asked for load levels.
             let because = balance::Refused::Busy;
-            let refusal = balance::Message::Refuse { attempt, because };
+            let refusal = balance::BalanceMessage::Refuse { attempt, because };
             return self.send(from, Message::Balance(refusal));
         }
-        self.feed_balancer(balance::Input::Message { from, message });
+        self.feed_balancer(balance::BalanceInput::Message { from, message });
     }
 
-    fn carry_out(&mut self, action: balance::Action) {
+    fn carry_out(&mut self, action: balance::BalanceAction) {
         match action {
-            balance::Action::Send { to, message } => self.send(to, Message::Balance(message)),
-            balance::Action::SetTimer { timer, after } => {
+            balance::BalanceAction::Send { to, message } => {
+                self.send(to, Message::Balance(message));
+            }
+            balance::BalanceAction::SetTimer { timer, after } => {
                 self.balancing.set_timer(self.now + after, timer);
             }
-            balance::Action::StartFill { attempt, bucket, taker } => {
+            balance::BalanceAction::StartFill { attempt, bucket, taker } => {
                 self.balancing.fills.insert(attempt, (bucket, taker));
                 self.out.push(Action::Order(Order::Fill { attempt, bucket, taker }));
             }
-            balance::Action::CancelFill { attempt } => self.cancel_fill(attempt),
-            balance::Action::Propose { planned_at, changes } => {
+            balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
+            balance::BalanceAction::Propose { planned_at, changes } => {
                 if let [Change::Leave(node)] = changes[..] {
                     return self.propose_to_go(node);
                 }
@@ -149,7 +149,7 @@ impl Control {
                     self.propose(planned_at, changes);
                 }
             }
-            balance::Action::Decided(decision) => {
+            balance::BalanceAction::Decided(decision) => {
                 self.history.note_decision(self.now, decision.clone());
             }
         }
@@ -171,7 +171,7 @@ impl Control {
     /// Runs the timers that are due.
     pub(super) fn run_balancer(&mut self) {
         while let Some(timer) = self.balancing.take_due(self.now) {
-            self.feed_balancer(balance::Input::Timer(timer));
+            self.feed_balancer(balance::BalanceInput::Timer(timer));
         }
         self.check_engagement();
     }
@@ -196,7 +196,7 @@ impl Control {
             // The taker keeps its copy only for that epoch.
             return self.on_fill_failed(attempt);
         }
-        self.feed_balancer(balance::Input::FillDone { attempt });
+        self.feed_balancer(balance::BalanceInput::FillDone { attempt });
         if self.proposals.adds(bucket, taker).is_none() {
             self.balancing.fills.remove(&attempt);
             self.void_add(bucket, taker);
@@ -209,10 +209,10 @@ impl Control {
             return;
         };
         let others = [attempt.giver, engagement.taker];
-        let forget = balance::Message::Forget { attempt };
+        let forget = balance::BalanceMessage::Forget { attempt };
         self.send_all(others, &Message::Balance(forget));
         let from = self.me.id;
-        self.feed_balancer(balance::Input::Message { from, message: forget });
+        self.feed_balancer(balance::BalanceInput::Message { from, message: forget });
     }
 
     fn cancel_fill(&mut self, attempt: Attempt) {
@@ -284,7 +284,7 @@ impl Control {
 
     pub(super) fn on_engaged(&mut self, from: NodeId, attempt: Attempt) {
         if self.engagement().is_none_or(|engagement| engagement.attempt != attempt) {
-            let message = balance::Message::Forget { attempt };
+            let message = balance::BalanceMessage::Forget { attempt };
             self.send(from, Message::Balance(message));
         }
     }
@@ -292,10 +292,6 @@ impl Control {
     // ---- Sizes.
 
     pub(super) fn on_sizes(&mut self, report: SizeReport) {
-        if self.now < self.balancing.sizes_due {
-            return;
-        }
-        self.balancing.sizes_due = self.now + SIZES_INTERVAL;
         match self.consensus.leader() {
             Some(leader) if leader == self.me.id => self.on_sizes_of(leader, report),
             Some(leader) => self.send(leader, Message::Sizes(report)),

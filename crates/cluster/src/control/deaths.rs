@@ -31,7 +31,7 @@ impl Control {
     }
 
     pub(super) fn declare_deaths(&mut self) {
-        if self.leader.as_ref().is_none_or(|leader| !leader.is_settled) {
+        if self.leader.as_ref().is_none_or(|leader| !leader.is_confirmed) {
             return;
         }
         let dead = self.silent_until(self.heard_until());

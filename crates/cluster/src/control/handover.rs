@@ -23,10 +23,10 @@ pub(super) struct Handovers {
 
 struct Given {
     epoch: Epoch,
-    state: State,
+    state: HandoverState,
 }
 
-enum State {
+enum HandoverState {
     /// Acknowledgements are missing. After this time the handover is given up.
     Draining { promotion: LogEntry, until: Moment },
     /// Proposed: the promotion, or a void change in its place.
@@ -36,8 +36,8 @@ enum State {
 impl Handovers {
     pub(super) fn next_due(&self) -> Option<Moment> {
         let draining = self.given.values().filter_map(|given| match given.state {
-            State::Draining { until, .. } => Some(until),
-            State::Proposed => None,
+            HandoverState::Draining { until, .. } => Some(until),
+            HandoverState::Proposed => None,
         });
         draining.min()
     }
@@ -68,7 +68,7 @@ impl Control {
             return; // In progress, or given up at this very epoch.
         }
         let until = self.now + self.lease();
-        let state = State::Draining { promotion, until };
+        let state = HandoverState::Draining { promotion, until };
         self.handovers.given.insert(bucket, Given { epoch, state });
         self.out.push(Action::Order(Order::Pause { bucket, epoch, to }));
     }
@@ -83,8 +83,8 @@ impl Control {
         if given.epoch != epoch {
             return; // Belongs to an earlier handover that failed.
         }
-        if let State::Draining { promotion, .. } =
-            std::mem::replace(&mut given.state, State::Proposed)
+        if let HandoverState::Draining { promotion, .. } =
+            std::mem::replace(&mut given.state, HandoverState::Proposed)
         {
             self.propose(promotion.planned_at, promotion.changes);
         }
@@ -95,8 +95,8 @@ impl Control {
     pub(super) fn give_up_handovers(&mut self) {
         let mut void = Vec::new();
         for (bucket, given) in &mut self.handovers.given {
-            if matches!(given.state, State::Draining { until, .. } if until <= self.now) {
-                given.state = State::Proposed;
+            if matches!(given.state, HandoverState::Draining { until, .. } if until <= self.now) {
+                given.state = HandoverState::Proposed;
                 void.push((*bucket, given.epoch));
             }
         }

@@ -103,7 +103,7 @@ impl Control {
         let members: BTreeSet<NodeId> = self.others().collect();
         self.health.unreachable.retain(|node, _| members.contains(node));
         let asked: Vec<NodeId> = self.health.unreachable.keys().copied().collect();
-        self.send_all(asked, &Message::Balance(balance::Message::Ping));
+        self.send_all(asked, &Message::Balance(balance::BalanceMessage::Ping));
     }
 
     /// Announces that this node is sick, and hands on one bucket after the other.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Moment;
 use crate::balance::Decision;
 use crate::consensus::LogEntry;
-use crate::map::{Change, ChangeOutcome, DropReason, LogIndex, Source};
+use crate::map::{Change, ChangeOutcome, DropReason, LogIndex, RecreateSource};
 
 /// Maximum number of changes, and of decisions, that are remembered.
 const REMEMBERED_MAX: usize = 128;
@@ -112,9 +112,9 @@ fn described(change: &Change) -> String {
         Change::Split(buckets) => format!("split {} buckets", buckets.len()),
         Change::Recreate { bucket, node, from, .. } => {
             let from = match from {
-                Source::OwnData => "its own data",
-                Source::Snapshot => "an older copy",
-                Source::Empty => "nothing",
+                RecreateSource::OwnData => "its own data",
+                RecreateSource::Snapshot => "an older copy",
+                RecreateSource::Empty => "nothing",
             };
             format!("{bucket} recreate on {node} from {from}")
         }

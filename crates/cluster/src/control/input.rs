@@ -16,7 +16,9 @@ use crate::Moment;
 use crate::balance::{Attempt, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
-use crate::map::{ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, Setting, Source};
+use crate::map::{
+    ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, RecreateSource, Setting,
+};
 
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -127,7 +129,7 @@ pub enum OperatorRequest {
     Takeover,
     Join(Box<JoinRequest>),
     /// The only member has all available data of the buckets without a holder: it holds them again.
-    Recreate(Source),
+    Recreate(RecreateSource),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use placement::Hashmask;
 use super::Control;
 use super::lease::Granter;
 use super::membership::{AWAY_MAX, Candidates, Stay};
-use super::recreate::Lost;
+use super::recreate::LostBuckets;
 use super::votes::Votes;
 use crate::Moment;
 use crate::balance::split::{split_by_count, split_by_size};
@@ -27,12 +27,12 @@ const TRANSFER_WAIT: Duration = Duration::from_millis(600);
 pub(super) struct Leader {
     pub(super) granter: Granter,
     /// True if a majority has confirmed it, and it knows everything committed before its election.
-    pub(super) is_settled: bool,
+    pub(super) is_confirmed: bool,
     pub(super) candidates: Candidates,
-    pub(super) lost: Lost,
+    pub(super) lost: LostBuckets,
     pub(super) votes: Votes,
     /// Members that have handed everything on. They lose their vote before they leave.
-    pub(super) leaving: BTreeMap<NodeId, Wish>,
+    pub(super) leaving: BTreeMap<NodeId, LeaveAnnouncement>,
     /// Time since when the places of a node are reserved.
     pub(super) away_since: BTreeMap<NodeId, Moment>,
     /// Entries in the log that are not applied yet.
@@ -47,7 +47,7 @@ pub(super) struct Leader {
 
 /// The announcement of a leaving member, and its time.
 #[derive(Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct LeaveAnnouncement {
     pub(super) stay: Stay,
     pub(super) since: Moment,
 }

@@ -105,7 +105,7 @@ pub(super) struct Granter {
     /// Requests that came since the last round began, the latest of each process.
     waiting: BTreeMap<Peer, u64>,
     /// Rounds that are not confirmed yet, the latest last.
-    rounds: VecDeque<Round>,
+    rounds: VecDeque<LeadershipCheck>,
     /// Confirmed by a majority; to be answered when the leader has applied the index itself.
     confirmed: Vec<(LogIndex, BTreeMap<Peer, u64>)>,
     last_context: u64,
@@ -114,7 +114,7 @@ pub(super) struct Granter {
 }
 
 /// A question to the majority: does this node still lead?
-struct Round {
+struct LeadershipCheck {
     context: u64,
     since: Moment,
     asks: BTreeMap<Peer, u64>,
@@ -227,8 +227,9 @@ impl Granter {
     }
 
     /// Begins a round for the waiting requests. Returns the context to ask the majority with, if
-    /// needed.
-    fn begin_round(&mut self, now: Moment) -> Option<u64> {
+    /// needed. An unconfirmed leader needs one although nobody asks: perhaps all that live are returning
+    /// processes, which it cannot admit before it has declared the others dead.
+    fn begin_round(&mut self, now: Moment, is_confirmed: bool) -> Option<u64> {
         let last = self.rounds.back();
         if last.is_some_and(|last| now < last.since + ROUND_WAIT) {
             return None;
@@ -236,14 +237,15 @@ impl Granter {
         // Requests of a round that may be lost are asked again; its answer still counts.
         let mut asks = last.map(|last| last.asks.clone()).unwrap_or_default();
         asks.append(&mut self.waiting);
-        if asks.is_empty() {
+        let is_wanted = !asks.is_empty() || !is_confirmed && self.confirmed.is_empty();
+        if !is_wanted {
             return None;
         }
         if self.rounds.len() == ROUNDS_MAX {
             self.rounds.pop_front();
         }
         self.last_context += 1;
-        self.rounds.push_back(Round { context: self.last_context, since: now, asks });
+        self.rounds.push_back(LeadershipCheck { context: self.last_context, since: now, asks });
         Some(self.last_context)
     }
 
@@ -257,7 +259,9 @@ impl Granter {
         };
         // This round repeated all requests of earlier rounds; later rounds need not repeat what is
         // answered now.
-        let Some(Round { asks, .. }) = self.rounds.drain(..=place).next_back() else { return };
+        let Some(LeadershipCheck { asks, .. }) = self.rounds.drain(..=place).next_back() else {
+            return;
+        };
         for round in &mut self.rounds {
             let is_open = |peer: &Peer, ask: &u64| asks.get(peer).is_none_or(|done| ask > done);
             round.asks.retain(|peer, ask| is_open(peer, ask));
@@ -376,16 +380,16 @@ impl Control {
     pub(super) fn grant_leases(&mut self) {
         let (now, applied) = (self.now, self.applied);
         let Some(leader) = &mut self.leader else { return };
-        if let Some(context) = leader.granter.begin_round(now) {
+        if let Some(context) = leader.granter.begin_round(now, leader.is_confirmed) {
             self.consensus.read_index(context);
         }
         let (lease, waits) = (self.lease(), holds(Rule::NewLeaderWaits));
         let Some(leader) = &mut self.leader else { return };
         let confirmed = leader.granter.take_confirmed(applied);
-        if !confirmed.is_empty() && !leader.is_settled {
+        if !confirmed.is_empty() && !leader.is_confirmed {
             // Everything committed before its election is applied now, possibly another lease length
             // too.
-            leader.is_settled = true;
+            leader.is_confirmed = true;
             if waits {
                 leader.granter.renew_all(now, lease);
             }
@@ -457,8 +461,11 @@ mod tests {
             peer,
             LeaseRequest { number: 1, applied: LogIndex(1), is_cut_off: false },
         );
-        let first = granter.begin_round(at).unwrap();
-        assert!(granter.begin_round(at + ROUND_WAIT).is_some(), "it may be lost: asked again");
+        let first = granter.begin_round(at, true).unwrap();
+        assert!(
+            granter.begin_round(at + ROUND_WAIT, true).is_some(),
+            "it may be lost: asked again"
+        );
         assert_eq!(granter.round_due(), Some(at + 2 * ROUND_WAIT));
         granter.confirm(first, LogIndex(1));
         assert_eq!(granter.round_due(), None, "or this node would be woken again and again");

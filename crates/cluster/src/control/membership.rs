@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::join::{self, JoinDecision};
-use super::leader::{Proposed, Wish, has_successors};
+use super::leader::{LeaveAnnouncement, Proposed, has_successors};
 use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, PastChange, Welcome};
 use crate::Moment;
 use crate::balance;
@@ -22,7 +22,7 @@ const LEADER_WAIT: Duration = Duration::from_secs(2);
 const CANDIDATE_WAIT: Duration = Duration::from_secs(10);
 /// Maximum interval between requests of a joining process.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
-/// Time for which a leaving node without a successor waits for a node to come.
+/// Time for which a leaving node without a successor and without a lease waits for either.
 const SUCCESSOR_WAIT: Duration = Duration::from_secs(10);
 
 /// The processes that want to join, as the leader knows them.
@@ -74,7 +74,7 @@ pub(super) struct Leaving {
     pub(super) stay: Stay,
     /// The callers that asked for it, answered when it is done.
     askers: Vec<u64>,
-    /// Time since when there is no node to hand anything to.
+    /// Time since when there is no node to hand anything to, and no lease.
     without_successors_since: Option<Moment>,
 }
 
@@ -249,7 +249,7 @@ impl Control {
             return leaving.askers.push(id);
         }
         self.leaving = Some(Leaving { stay, askers: vec![id], without_successors_since: None });
-        self.feed_balancer(balance::Input::Leave);
+        self.feed_balancer(balance::BalanceInput::Leave);
         self.go_on_leaving();
     }
 
@@ -259,13 +259,19 @@ impl Control {
 
     /// Continues leaving. Called repeatedly while this node leaves.
     pub(super) fn go_on_leaving(&mut self) {
+        let holds_lease = self.holds_lease();
         let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
-        let without_transferee = !has_successors(map, self.me.id);
-        let since = leaving.without_successors_since.get_or_insert(self.now);
-        if !without_transferee {
+        let is_last = map.members().len() == 1;
+        let has_successors = has_successors(map, self.me.id);
+        // A lease shows that other members live. They leave as well, and are handing their buckets to
+        // this node: it goes when it is the last.
+        if has_successors || holds_lease && !is_last {
             leaving.without_successors_since = None;
-        } else if map.members().len() == 1 || self.now >= *since + SUCCESSOR_WAIT {
-            return self.go(Gone::LeftAsTheLast);
+        } else {
+            let since = leaving.without_successors_since.get_or_insert(self.now);
+            if is_last || self.now >= *since + SUCCESSOR_WAIT {
+                return self.go(Gone::LeftAsTheLast);
+            }
         }
         if !self.is_member() {
             return self.go(self.gone_by_leaving());
@@ -290,7 +296,7 @@ impl Control {
     /// Records at the leader that a member has handed everything on.
     pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay) {
         if let Some(leader) = &mut self.leader {
-            leader.leaving.entry(node).or_insert(Wish { stay, since: self.now });
+            leader.leaving.entry(node).or_insert(LeaveAnnouncement { stay, since: self.now });
         }
     }
 

@@ -63,7 +63,7 @@ pub enum Message {
     },
     /// Append this to the log. Repeated until the map shows the outcome.
     Propose(LogEntry),
-    Balance(balance::Message),
+    Balance(balance::BalanceMessage),
     /// The sender takes part in this move. A receiver that does not answers with `Forget`.
     Engaged {
         attempt: Attempt,

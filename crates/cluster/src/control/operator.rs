@@ -9,7 +9,7 @@ use super::lease::patience;
 use super::membership::{AWAY_MAX, JoinRequester, Stay};
 use super::{Answer, Control, OperatorRequest};
 use crate::consensus::LogEntry;
-use crate::map::{Bucket, Change, Map, Setting, Source};
+use crate::map::{Bucket, Change, Map, RecreateSource, Setting};
 
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 const BACKUPS_MAX: u8 = 3;
@@ -56,7 +56,7 @@ impl Control {
         }
     }
 
-    fn on_ask_recreate(&mut self, id: u64, from: Source) {
+    fn on_ask_recreate(&mut self, id: u64, from: RecreateSource) {
         let map = self.map.clone().expect("a member has a map");
         if map.members().len() > 1 {
             let text = "there are other members, which may still have the missing data";

@@ -18,10 +18,10 @@ pub(super) const OPERATOR_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Proposals {
-    open: Vec<Open>,
+    open: Vec<OpenProposal>,
 }
 
-struct Open {
+struct OpenProposal {
     entry: LogEntry,
     again_at: Moment,
     asker: Option<Operator>,
@@ -47,7 +47,7 @@ impl Proposals {
 
     fn add(&mut self, entry: LogEntry, now: Moment) {
         if self.open.iter().all(|open| open.entry != entry) {
-            self.open.push(Open { entry, again_at: now, asker: None });
+            self.open.push(OpenProposal { entry, again_at: now, asker: None });
         }
     }
 
@@ -144,7 +144,7 @@ impl Control {
         let wait = OPERATOR_WAIT.max(2 * patience(self.lease()));
         let asker = Some(Operator { id, until: self.now + wait });
         let entry = LogEntry { planned_at: None, changes };
-        self.proposals.open.push(Open { entry, again_at: self.now, asker });
+        self.proposals.open.push(OpenProposal { entry, again_at: self.now, asker });
     }
 
     /// Sends due proposals to the leader, or appends them to the log if this node leads.

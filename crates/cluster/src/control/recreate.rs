@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Control, Message};
 use crate::Moment;
 use crate::consensus::LogEntry;
-use crate::map::{Change, LogIndex, Map, NodeId, Peer, Source};
+use crate::map::{Change, LogIndex, Map, NodeId, Peer, RecreateSource};
 
 /// Interval between a node's offers of copies.
 const OFFER_INTERVAL: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ pub enum Freshness {
 
 /// The leader's knowledge of lost buckets.
 #[derive(Default)]
-pub(super) struct Lost {
+pub(super) struct LostBuckets {
     since: BTreeMap<Hashmask, Moment>,
     /// Time since when each absent node is awaited with each bucket, as far as this leader has seen.
     awaited: BTreeMap<(NodeId, Hashmask), Moment>,
@@ -78,7 +78,7 @@ impl Offers {
     }
 }
 
-impl Lost {
+impl LostBuckets {
     /// Follows the map's lost buckets and members.
     fn follow(&mut self, map: &Map, now: Moment) {
         self.since.retain(|bucket, _| map.lost().any(|(lost, _)| lost == *bucket));
@@ -134,13 +134,13 @@ impl Lost {
     }
 
     /// Returns the node and the data to recreate a bucket from, if it is time for that.
-    fn source(&self, map: &Map, bucket: Hashmask, now: Moment) -> Option<(NodeId, Source)> {
+    fn source(&self, map: &Map, bucket: Hashmask, now: Moment) -> Option<(NodeId, RecreateSource)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
         let is_last = |(node, offer): &(NodeId, &Offer)| {
             offer.kept == Freshness::AsItWas && last.contains(node)
         };
         if let Some((node, _)) = best(self.offered(bucket).filter(is_last)) {
-            return Some((node, Source::OwnData));
+            return Some((node, RecreateSource::OwnData));
         }
         if self.is_loaded_by(last, now) {
             return None;
@@ -157,9 +157,9 @@ impl Lost {
             // holds anything.
             let least = able
                 .min_by_key(|(it, load)| (map.is_awaited(it.id), load.total() / it.weight, it.id));
-            least.map(|(member, _)| (member.id, Source::Empty))
+            least.map(|(member, _)| (member.id, RecreateSource::Empty))
         };
-        best.map(|(node, _)| (node, Source::Snapshot)).or_else(emptiest)
+        best.map(|(node, _)| (node, RecreateSource::Snapshot)).or_else(emptiest)
     }
 }
 
@@ -185,7 +185,9 @@ impl Control {
     /// Recreates lost buckets, if this node leads and it is possible.
     pub(super) fn recreate_lost(&mut self) {
         let Some(map) = self.map.clone() else { return };
-        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
+        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_confirmed) else {
+            return;
+        };
         let is_quiet = map.lost().next().is_none() && leader.lost.since.is_empty();
         if is_quiet || self.yielding.is_some() {
             return;
@@ -212,7 +214,9 @@ impl Control {
     /// Stops waiting for nodes that have not come back, if this node leads.
     pub(super) fn give_up_awaited(&mut self) {
         let Some(map) = self.map.clone().filter(|_| self.yielding.is_none()) else { return };
-        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_settled) else { return };
+        let Some(leader) = self.leader.as_mut().filter(|leader| leader.is_confirmed) else {
+            return;
+        };
         if let Some(change) = leader.lost.given_up(&map, self.now) {
             self.put_into_log(LogEntry { planned_at: None, changes: vec![change] });
         }
@@ -279,7 +283,7 @@ mod tests {
         map.apply(LogIndex(3), &Change::Join(member(3)));
         map.apply(LogIndex(4), &Change::Dead([NodeId(1)].into()));
         let bucket = map.lost().next().unwrap().0;
-        let (mut lost, at) = (Lost::default(), Moment::START + Duration::from_secs(1));
+        let (mut lost, at) = (LostBuckets::default(), Moment::START + Duration::from_secs(1));
         lost.follow(&map, at);
         for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
             let offer = Offer { bucket, kept: Freshness::AsItWas, position };
@@ -287,7 +291,7 @@ mod tests {
         }
         assert_eq!(lost.source(&map, bucket, at), None, "the last holder may come back");
         let later = at + Duration::from_secs(31);
-        assert_eq!(lost.source(&map, bucket, later), Some((NodeId(3), Source::Snapshot)));
+        assert_eq!(lost.source(&map, bucket, later), Some((NodeId(3), RecreateSource::Snapshot)));
         lost.note_loading(NodeId(1), later);
         assert_eq!(lost.source(&map, bucket, later), None, "it is back and loads");
     }

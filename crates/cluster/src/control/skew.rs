@@ -42,13 +42,13 @@ pub enum Skew {
 pub(super) struct Clocks {
     /// This node's wall clock at a moment of its monotonic clock.
     mine: Option<(Moment, UnixMillis)>,
-    readings: BTreeMap<NodeId, VecDeque<Reading>>,
+    readings: BTreeMap<NodeId, VecDeque<ClockReading>>,
     /// Reported skews that last, with the time of the latest report.
     reported: BTreeMap<NodeId, Moment>,
 }
 
 #[derive(Clone, Copy)]
-struct Reading {
+struct ClockReading {
     at: Moment,
     ahead_millis: i64,
 }
@@ -75,7 +75,7 @@ impl Clocks {
     fn note(&mut self, now: Moment, node: NodeId, theirs: UnixMillis) {
         let Some(mine) = self.wall(now) else { return };
         let readings = self.readings.entry(node).or_default();
-        readings.push_back(Reading { at: now, ahead_millis: difference(theirs, mine) });
+        readings.push_back(ClockReading { at: now, ahead_millis: difference(theirs, mine) });
         if readings.len() > READINGS_MAX {
             readings.pop_front();
         }

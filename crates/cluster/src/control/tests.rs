@@ -112,6 +112,24 @@ fn two_nodes_that_leave_together_go_one_after_the_other() {
 }
 
 #[test]
+fn of_two_that_leave_together_the_second_waits_for_all_that_the_first_hands_over() {
+    for first in [1, 2] {
+        let mut t = World::of(2);
+        t.hold_drains(1);
+        t.hold_drains(2);
+        t.leave(first);
+        t.run(ms(100));
+        t.leave(3 - first);
+        t.run(ms(60_000));
+        assert_eq!(t.nodes.len(), 2, "the first has not handed over its buckets yet");
+        t.release_drains(1);
+        t.release_drains(2);
+        t.run_until(|t| t.nodes.is_empty());
+        assert_eq!([t.gone(first), t.gone(3 - first)], ["Left", "LeftAsTheLast"]);
+    }
+}
+
+#[test]
 fn the_leader_hands_on_before_it_leaves_and_nobody_loses_its_lease() {
     let mut t = World::of(3);
     let leader = t.leader().unwrap();

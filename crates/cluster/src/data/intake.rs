@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, Touch, Version};
 
-use super::replace::Replacement;
+use super::replace::SlotReplacement;
 use super::{Plane, SlotState, me_in, slots_of};
-use crate::fill::{FillOutcome, Taker};
+use crate::fill::{FillOutcome, FillTaker};
 use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
     BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, RecordedUnit,
@@ -25,15 +25,15 @@ pub struct Intake {
     /// True if a map has shown the process as a member.
     was_member: bool,
     /// The incoming fill, or the last one that has ended.
-    taker: Option<Taker>,
+    taker: Option<FillTaker>,
     /// Earlier fills that have ended. The sender already knows the map's decision on them; they stay here until
     /// this node knows it, too.
-    undecided: Vec<Taker>,
+    undecided: Vec<FillTaker>,
     /// The slot that is being resent whole, if there is one.
-    replacement: Option<Replacement>,
+    replacement: Option<SlotReplacement>,
     /// Parts received of a long frame.
     parts: FrameParts,
-    refused: Refused,
+    refused: StandingRefusals,
     /// Refusals that have not been sent yet.
     unsent: Vec<BackFrame>,
 }
@@ -41,12 +41,12 @@ pub struct Intake {
 /// Refusals that still stand. An answer may be lost with its connection, and the other end does not ask again:
 /// so a new connection begins with all of them.
 #[derive(Default)]
-struct Refused {
+struct StandingRefusals {
     slots: BTreeMap<Slot, (FrameNumber, LogIndex)>,
     fill: Option<FillId>,
 }
 
-impl Refused {
+impl StandingRefusals {
     fn answers(&self) -> impl Iterator<Item = BackFrame> {
         let slots = self.slots.iter();
         let slots = slots.map(|(slot, (frame, reign))| BackFrame::Refused {
@@ -174,7 +174,7 @@ impl Intake {
                 return self.judge(&received, number, slot);
             }
             Frame::Replace { reign, slot, position } => {
-                self.replacement = Some(Replacement::new(slot, reign, position));
+                self.replacement = Some(SlotReplacement::new(slot, reign, position));
                 Ok(())
             }
             Frame::ReplaceItems { slot, items } => {
@@ -285,7 +285,7 @@ impl Intake {
                 self.unsent.push(BackFrame::StaleCopy { fill, slot, position });
             }
         }
-        self.taker = Some(Taker::new(fill, hashmask, reign));
+        self.taker = Some(FillTaker::new(fill, hashmask, reign));
         FrameOutcome::Done
     }
 
@@ -367,7 +367,7 @@ impl Intake {
         fill: FillId,
         apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
-        let is_open = |taker: &mut Taker| taker.fill == fill && !taker.has_ended();
+        let is_open = |taker: &mut FillTaker| taker.fill == fill && !taker.has_ended();
         if let Some(taker) = self.taker.take_if(is_open) {
             free(&taker, apply_context);
         }
@@ -449,7 +449,7 @@ fn take_over(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome
     }
 }
 
-fn free(taker: &Taker, apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
+fn free(taker: &FillTaker, apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>) {
     for slot in slots_of(taker.bucket) {
         apply_context.on_slot(slot, |to, applied| {
             if to.replica.abandon_filling() {

@@ -18,7 +18,7 @@ use super::window::Window;
 use super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use crate::Moment;
 use crate::balance::Attempt;
-use crate::fill::{Sent, Source};
+use crate::fill::{FillSource, Sent};
 use crate::map::{Epoch, NodeId};
 use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
 use crate::rules::{Rule, holds};
@@ -103,7 +103,7 @@ const PROMOTION_WAIT: Duration = Duration::from_secs(5);
 struct Filling {
     attempt: Attempt,
     taker: NodeId,
-    source: Source,
+    source: FillSource,
     /// The number of the first frame, until the taker has acknowledged it. By then the taker has reported its
     /// stale copies.
     asked: Option<FrameNumber>,
@@ -296,7 +296,7 @@ impl Mover {
                 ended_at: None,
                 progress: SendProgress::default(),
             });
-            let source = Source::new(attempt, bucket, link, reign);
+            let source = FillSource::new(attempt, bucket, link, reign);
             let asked = plane.with_outbox(link, |outbox| {
                 self.window.turn_to(now, link, outbox);
                 self.window.add(now, outbox, |outbox| source.start(outbox))

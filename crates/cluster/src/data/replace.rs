@@ -7,16 +7,16 @@ use store::{Applied, DecodeError, Seed, SlotTable, decode_item};
 use crate::map::LogIndex;
 use crate::replication::{Position, Receiver};
 
-pub(super) struct Replacement {
+pub(super) struct SlotReplacement {
     pub(super) slot: Slot,
     reign: LogIndex,
     position: Position,
     table: SlotTable,
 }
 
-impl Replacement {
-    pub(super) fn new(slot: Slot, reign: LogIndex, position: Position) -> Replacement {
-        Replacement { slot, reign, position, table: SlotTable::default() }
+impl SlotReplacement {
+    pub(super) fn new(slot: Slot, reign: LogIndex, position: Position) -> SlotReplacement {
+        SlotReplacement { slot, reign, position, table: SlotTable::default() }
     }
 
     pub(super) fn take_items(&mut self, items: &[u8], seed: &Seed) -> Result<(), DecodeError> {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
 use store::{
-    Found, ScanPosition, Seed, SlotTable, Value, Version, encode_item, encode_item_without_value,
+    Found, ScanPosition, Seed, SlotTable, StoredValue, Version, encode_item,
+    encode_item_without_value,
 };
 
 use crate::map::{Epoch, LogIndex};
@@ -20,7 +21,7 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// Number of items scanned between two checks of the chunk's size.
 const STRIDE: usize = 16;
 
-pub struct Source {
+pub struct FillSource {
     pub fill: FillId,
     pub bucket: Hashmask,
     pub link: LinkId,
@@ -30,7 +31,7 @@ pub struct Source {
     /// Position in the current slot.
     walk: SlotWalk,
     /// Large values of the current slot, to be sent in pieces.
-    large: VecDeque<Large>,
+    large: VecDeque<LargeItem>,
     /// Positions of the copies that the taker has kept, for slots that are not begun.
     kept: BTreeMap<Slot, Position>,
     /// Only items newer than this are sent of the current slot.
@@ -83,16 +84,16 @@ enum SlotWalk {
     Over,
 }
 
-struct Large {
+struct LargeItem {
     key: Vec<u8>,
     version: Version,
     value: Arc<Vec<u8>>,
     sent: usize,
 }
 
-impl Source {
-    pub fn new(fill: FillId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> Source {
-        Source {
+impl FillSource {
+    pub fn new(fill: FillId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> FillSource {
+        FillSource {
             fill,
             bucket,
             link,
@@ -268,12 +269,12 @@ impl Source {
     /// Queues a large value for sending in pieces, so that it is not copied under the lock. Returns false if it
     /// is small.
     fn set_aside(&mut self, found: &Found<'_>) -> bool {
-        let Value::Shared(shared) = found.value() else { return false };
+        let StoredValue::Shared(shared) = found.value() else { return false };
         if shared.bytes().len() <= CHUNK_BYTES {
             return false;
         }
         let (key, version) = (found.item.key().to_vec(), found.item.version());
-        self.large.push_back(Large { key, version, value: shared.to_arc(), sent: 0 });
+        self.large.push_back(LargeItem { key, version, value: shared.to_arc(), sent: 0 });
         true
     }
 

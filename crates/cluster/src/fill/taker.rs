@@ -6,7 +6,7 @@ use store::{Applied, DecodeError, NewValue, decode_item};
 use crate::map::{Epoch, LogIndex, Map, NodeId};
 use crate::replication::{FillId, Position, Receiver, Role, receive_gone};
 
-pub struct Taker {
+pub struct FillTaker {
     pub fill: FillId,
     pub bucket: Hashmask,
     pub reign: LogIndex,
@@ -27,9 +27,9 @@ pub enum FillOutcome {
     Dropped,
 }
 
-impl Taker {
-    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex) -> Taker {
-        Taker { fill, bucket, reign, pieces: Vec::new(), ended_at: None }
+impl FillTaker {
+    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex) -> FillTaker {
+        FillTaker { fill, bucket, reign, pieces: Vec::new(), ended_at: None }
     }
 
     pub fn has_ended(&self) -> bool {

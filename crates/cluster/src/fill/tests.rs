@@ -38,7 +38,7 @@ struct Pair {
     parts: FrameParts,
     /// Length of the longest frame that came in parts.
     largest: usize,
-    fill: Option<Taker>,
+    fill: Option<FillTaker>,
 }
 
 impl Pair {
@@ -138,7 +138,11 @@ impl Pair {
     }
 }
 
-fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -> Option<Received> {
+fn receive(
+    fill: &mut Option<FillTaker>,
+    to: &mut Receiver<'_>,
+    frame: &Frame<'_>,
+) -> Option<Received> {
     let nothing = |_| {};
     let taker = fill.as_mut();
     match *frame {
@@ -153,7 +157,9 @@ fn receive(fill: &mut Option<Taker>, to: &mut Receiver<'_>, frame: &Frame<'_>) -
         Frame::Images { reign, from, to: version, images, .. } => {
             return Some(receive_images(to, reign, from, version, images, nothing));
         }
-        Frame::FillStart { fill: id, bucket, reign } => *fill = Some(Taker::new(id, bucket, reign)),
+        Frame::FillStart { fill: id, bucket, reign } => {
+            *fill = Some(FillTaker::new(id, bucket, reign));
+        }
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
         Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
         Frame::FillNewer { from, position, .. } => {
@@ -184,7 +190,7 @@ fn bucket() -> Hashmask {
 
 fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
-    let mut source = Source::new(FILL, bucket(), LINK, pair.primary.replica.reign());
+    let mut source = FillSource::new(FILL, bucket(), LINK, pair.primary.replica.reign());
     source.start(&mut pair.outbox);
     if pair.taker.replica.role() == Role::Stale {
         let position = pair.taker.replica.position(&pair.taker.table);
@@ -309,7 +315,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     }
     // The fill has begun the slot, and is at its first large value.
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
-    let mut source = Source::new(FILL, bucket(), LINK, REIGN);
+    let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
     source.start(&mut pair.outbox);
     let Held { table, replica } = &mut pair.primary;
     source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);

@@ -40,7 +40,7 @@ impl Map {
     }
 
     /// Records that the node has handed over its data of these buckets, or has none.
-    pub(super) fn settle(&mut self, node: NodeId, buckets: &[Hashmask]) -> ChangeOutcome {
+    pub(super) fn stop_awaiting(&mut self, node: NodeId, buckets: &[Hashmask]) -> ChangeOutcome {
         if buckets.iter().all(|bucket| !self.awaits(node, *bucket)) {
             return ChangeOutcome::Void;
         }

@@ -7,7 +7,7 @@ use placement::Hashmask;
 
 use super::{
     Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, Load, LogIndex,
-    Map, Member, NodeId, Source,
+    Map, Member, NodeId, RecreateSource,
 };
 
 impl Map {
@@ -80,7 +80,7 @@ impl Map {
                     map.recreate(index, place, *node, *from)
                 })
             }
-            Change::Settled { node, buckets } => self.settle(*node, buckets),
+            Change::Settled { node, buckets } => self.stop_awaiting(*node, buckets),
             Change::Write { documents, expected } => self.write(index, documents, *expected),
             Change::Set(setting) => {
                 Arc::make_mut(&mut self.settings).set(setting);
@@ -246,7 +246,7 @@ impl Map {
         index: LogIndex,
         place: usize,
         node: NodeId,
-        from: Source,
+        from: RecreateSource,
     ) -> ChangeOutcome {
         let member = self.member(node).is_some();
         let bucket = self.buckets.get_mut(place);
@@ -257,7 +257,7 @@ impl Map {
         bucket.reign = index;
         let hashmask = bucket.hashmask;
         let last = Arc::make_mut(&mut self.lost).remove(&hashmask);
-        if let (Source::Snapshot | Source::Empty, Some(last)) = (from, last) {
+        if let (RecreateSource::Snapshot | RecreateSource::Empty, Some(last)) = (from, last) {
             self.begin_anew(hashmask, &last);
         }
         self.load_mut(node).primaries += 1;

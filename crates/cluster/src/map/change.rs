@@ -54,7 +54,7 @@ pub enum Change {
     Recreate {
         bucket: Hashmask,
         node: NodeId,
-        from: Source,
+        from: RecreateSource,
         expected: Epoch,
     },
     Set(Setting),
@@ -86,7 +86,7 @@ pub enum DropReason {
 
 /// The data a lost bucket is recreated from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Source {
+pub enum RecreateSource {
     /// The data of one of its last in-sync holders, which came back.
     OwnData,
     /// An older copy.

@@ -166,7 +166,7 @@ fn a_lost_bucket_can_be_recreated_and_only_a_lost_one() {
     log.commit(&Change::Dead(BTreeSet::from([A])));
     let recreate = |log: &mut Log, text: &str| {
         let expected = log.epoch_of(text);
-        let (bucket, from) = (bucket(text), Source::Empty);
+        let (bucket, from) = (bucket(text), RecreateSource::Empty);
         log.commit(&Change::Recreate { bucket, node: C, from, expected })
     };
     assert_eq!(recreate(&mut log, "000F/0001"), ChangeOutcome::Applied);
@@ -180,13 +180,13 @@ fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_set
     let mut log = Log::of_three();
     log.add("000F/0001", B);
     log.commit(&Change::Dead(BTreeSet::from([A, B])));
-    let mut recreate = |text: &str, from: Source| {
+    let mut recreate = |text: &str, from: RecreateSource| {
         let (bucket, expected) = (bucket(text), log.epoch_of(text));
         log.commit(&Change::Recreate { bucket, node: C, from, expected })
     };
-    assert_eq!(recreate("000F/0001", Source::Empty), ChangeOutcome::Applied);
-    assert_eq!(recreate("000F/0002", Source::OwnData), ChangeOutcome::Applied);
-    assert_eq!(recreate("000F/0003", Source::Snapshot), ChangeOutcome::Applied);
+    assert_eq!(recreate("000F/0001", RecreateSource::Empty), ChangeOutcome::Applied);
+    assert_eq!(recreate("000F/0002", RecreateSource::OwnData), ChangeOutcome::Applied);
+    assert_eq!(recreate("000F/0003", RecreateSource::Snapshot), ChangeOutcome::Applied);
     let awaited = |log: &Log| -> Vec<(String, Vec<NodeId>)> {
         log.map.begun_anew().map(|(it, last)| (it.to_string(), last.to_vec())).collect()
     };

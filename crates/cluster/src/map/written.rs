@@ -16,7 +16,7 @@ use super::{
 };
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct WrittenMap {
     generation: Generation,
     yielded_to: Option<Generation>,
     epoch: Epoch,
@@ -46,9 +46,9 @@ impl fmt::Display for NoMap {
 
 impl std::error::Error for NoMap {}
 
-impl From<Map> for Written {
-    fn from(map: Map) -> Written {
-        Written {
+impl From<Map> for WrittenMap {
+    fn from(map: Map) -> WrittenMap {
+        WrittenMap {
             generation: map.generation,
             yielded_to: map.yielded_to,
             epoch: map.epoch,
@@ -67,10 +67,10 @@ impl From<Map> for Written {
     }
 }
 
-impl TryFrom<Written> for Map {
+impl TryFrom<WrittenMap> for Map {
     type Error = NoMap;
 
-    fn try_from(written: Written) -> Result<Map, NoMap> {
+    fn try_from(written: WrittenMap) -> Result<Map, NoMap> {
         written.check()?;
         let load = |last_received| Load { last_received, ..Load::default() };
         let mut map = Map {
@@ -95,7 +95,7 @@ impl TryFrom<Written> for Map {
     }
 }
 
-impl Written {
+impl WrittenMap {
     /// Checks everything that `Map::check_invariants` requires and that reading does not derive by
     /// itself.
     fn check(&self) -> Result<(), NoMap> {
@@ -151,7 +151,7 @@ mod tests {
     use placement::Mask;
 
     use super::*;
-    use crate::map::{Boot, Change, Endpoints, Source, Zone};
+    use crate::map::{Boot, Change, Endpoints, RecreateSource, Zone};
 
     fn member(id: u64) -> Member {
         Member {
@@ -178,14 +178,14 @@ mod tests {
             map.apply(LogIndex(4), &Change::AddBackup { bucket, node, expected });
         }
         map.apply(LogIndex(5), &Change::Dead(BTreeSet::from([NodeId(1)])));
-        let (bucket, node, from) = (bucket(7), NodeId(2), Source::Empty);
+        let (bucket, node, from) = (bucket(7), NodeId(2), RecreateSource::Empty);
         let expected = map.bucket(bucket).unwrap().epoch;
         map.apply(LogIndex(6), &Change::Recreate { bucket, node, from, expected });
         map.check_invariants();
         map
     }
 
-    fn read(written: &Written) -> Result<Map, postcard::Error> {
+    fn read(written: &WrittenMap) -> Result<Map, postcard::Error> {
         postcard::from_bytes(&postcard::to_allocvec(written).unwrap())
     }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_no_map_is_refused() {
-        type Spoil = fn(&mut Written);
+        type Spoil = fn(&mut WrittenMap);
         let spoilt: [(&str, Spoil); 9] = [
             ("no bucket", |written| written.buckets.clear()),
             ("one bucket less", |written| drop(written.buckets.pop())),
@@ -216,7 +216,7 @@ mod tests {
             }),
         ];
         for (what, spoil) in spoilt {
-            let mut written = Written::from(eventful());
+            let mut written = WrittenMap::from(eventful());
             assert!(read(&written).is_ok());
             spoil(&mut written);
             assert!(read(&written).is_err(), "{what}");

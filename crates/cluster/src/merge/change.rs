@@ -30,10 +30,10 @@ pub(super) enum MergedChange<'a> {
 
 /// Changes of one slot, all of them decoded.
 #[derive(Debug)]
-pub struct Batch<'a>(pub(super) Vec<MergedChange<'a>>);
+pub struct ChangeBatch<'a>(pub(super) Vec<MergedChange<'a>>);
 
-impl<'a> Batch<'a> {
-    pub fn read(bytes: &'a [u8]) -> Result<Batch<'a>, DecodeError> {
+impl<'a> ChangeBatch<'a> {
+    pub fn read(bytes: &'a [u8]) -> Result<ChangeBatch<'a>, DecodeError> {
         let mut changes = Vec::new();
         let mut rest = bytes;
         while let Some((tag, behind)) = rest.split_first() {
@@ -41,7 +41,7 @@ impl<'a> Batch<'a> {
             changes.push(change);
             rest = behind;
         }
-        Ok(Batch(changes))
+        Ok(ChangeBatch(changes))
     }
 
     /// Returns the latest version among the changes: the writes made for them must be later.

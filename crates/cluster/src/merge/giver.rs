@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
-use store::{DivergenceLog, Found, ScanPosition, Seed, SlotTable, Value, Version};
+use store::{DivergenceLog, Found, ScanPosition, Seed, SlotTable, StoredValue, Version};
 
 use super::change::{put_emptied, put_gone, put_item, put_piece, put_whole};
 use super::ledger::Tally;
-use super::message::{MergeRequest, Reply, SLOTS_MAX};
+use super::message::{MergeReply, MergeRequest, SLOTS_MAX};
 use super::taker::{diverged_at, made_at};
 use crate::data::Plane;
 use crate::fill::CHUNK_BYTES;
@@ -46,9 +46,9 @@ pub struct Giver {
     since: VecDeque<Version>,
     place: SlotProgress,
     /// Large values of the current slot.
-    large: VecDeque<Large>,
+    large: VecDeque<LargeMergedItem>,
     /// The step to take once the last question is answered.
-    then: Option<Then>,
+    then: Option<Advance>,
     tally: Tally,
 }
 
@@ -65,14 +65,14 @@ enum SlotProgress {
 
 const BEGIN: SlotProgress = SlotProgress::Items(ScanPosition::START);
 
-struct Large {
+struct LargeMergedItem {
     key: Vec<u8>,
     version: Version,
     value: Arc<Vec<u8>>,
     sent: usize,
 }
 
-enum Then {
+enum Advance {
     At(SlotProgress),
     /// This many bytes of the first large value are sent.
     Sent(usize),
@@ -144,24 +144,24 @@ impl Giver {
         None
     }
 
-    pub fn answered(&mut self, reply: Reply) -> Course {
+    pub fn answered(&mut self, reply: MergeReply) -> Course {
         match reply {
             // The primary has not recorded the divergence yet, but will shortly.
-            Reply::Since(since) if self.brings && since.contains(&u64::MAX) => Course::Later,
-            Reply::Since(since) => {
+            MergeReply::Since(since) if self.brings && since.contains(&u64::MAX) => Course::Later,
+            MergeReply::Since(since) => {
                 self.since = since.into_iter().map(Version).collect();
                 if self.since.is_empty() { Course::Later } else { Course::On }
             }
-            Reply::Merged(tally) => {
+            MergeReply::Merged(tally) => {
                 self.tally += tally;
                 self.advance();
                 Course::On
             }
-            Reply::Elsewhere(at) => {
+            MergeReply::Elsewhere(at) => {
                 self.interrupted();
                 Course::Elsewhere(at)
             }
-            Reply::NotNow => Course::Later,
+            MergeReply::NotNow => Course::Later,
         }
     }
 
@@ -238,7 +238,7 @@ impl Giver {
             }
             SlotProgress::End => SlotProgress::End,
         };
-        self.then = Some(Then::At(next));
+        self.then = Some(Advance::At(next));
     }
 
     fn gather_items(
@@ -266,11 +266,11 @@ impl Giver {
     /// Moves on, when the last question is done.
     fn advance(&mut self) {
         match self.then.take() {
-            Some(Then::At(place)) => self.place = place,
-            Some(Then::Sent(sent)) => {
+            Some(Advance::At(place)) => self.place = place,
+            Some(Advance::Sent(sent)) => {
                 self.large.iter_mut().take(1).for_each(|large| large.sent = sent);
             }
-            Some(Then::Whole) => drop(self.large.pop_front()),
+            Some(Advance::Whole) => drop(self.large.pop_front()),
             None => {}
         }
     }
@@ -295,22 +295,27 @@ fn gather_gone(
 }
 
 /// Returns the value if it is large: it is not copied under the lock, and goes in pieces.
-fn large(found: &Found<'_>) -> Option<Large> {
-    let Value::Shared(shared) = found.value() else { return None };
+fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
+    let StoredValue::Shared(shared) = found.value() else { return None };
     let (key, version) = (found.item.key().to_vec(), found.item.version());
     let is_large = shared.bytes().len() > CHUNK_BYTES;
-    is_large.then(|| Large { key, version, value: shared.to_arc(), sent: 0 })
+    is_large.then(|| LargeMergedItem { key, version, value: shared.to_arc(), sent: 0 })
 }
 
-fn gather_large(large: &Large, table: &SlotTable, seed: &Seed, out: &mut Vec<u8>) -> Then {
+fn gather_large(
+    large: &LargeMergedItem,
+    table: &SlotTable,
+    seed: &Seed,
+    out: &mut Vec<u8>,
+) -> Advance {
     if large.sent < large.value.len() {
         let end = large.value.len().min(large.sent + CHUNK_BYTES);
         put_piece(&large.value[large.sent..end], out);
-        return Then::Sent(end);
+        return Advance::Sent(end);
     }
     let found = table.peek(&seed.key(&large.key));
     if let Some(found) = found.filter(|found| found.item.version() == large.version) {
         put_whole(&found, out);
     }
-    Then::Whole
+    Advance::Whole
 }

@@ -21,13 +21,13 @@ pub(super) const SLOTS_MAX: u16 = 128;
 pub enum MergeRequest {
     /// Asks for `count` slots from the first one on.
     Since { first: u16, count: u16 },
-    /// Changes of a slot, to be read by `Batch`. `parted` is the version at which the giver's history of the
+    /// Changes of a slot, to be read by `ChangeBatch`. `parted` is the version at which the giver's history of the
     /// slot diverged; the maximum if the giver has not recorded it.
     Changes { slot: u16, parted: u64, changes: Vec<u8> },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Reply {
+pub enum MergeReply {
     /// Versions for the first of the slots that were asked for; at least one.
     Since(Vec<u64>),
     Merged(Tally),

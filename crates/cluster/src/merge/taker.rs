@@ -3,7 +3,7 @@
 
 use store::{Cause, DivergenceLog, Effect, Found, Key, NewValue, Seed, SlotTable, Version};
 
-use super::change::{Batch, MergedChange};
+use super::change::{ChangeBatch, MergedChange};
 use super::ledger::{Conflict, Side, Tally, Winner};
 
 /// Maximum length of a value. No peer of ours sends longer ones; pieces beyond it are dropped.
@@ -22,7 +22,7 @@ pub trait Ground {
 
 /// The state of the dialogue with one node.
 #[derive(Default, Debug)]
-pub struct Taker {
+pub struct MergeTaker {
     /// Pieces received of a large value.
     pieces: Vec<u8>,
 }
@@ -65,13 +65,13 @@ pub fn diverged_at(table: &SlotTable) -> Version {
     table.divergence().map_or(Version(u64::MAX), DivergenceLog::at)
 }
 
-impl Taker {
+impl MergeTaker {
     /// Decides on a batch, and writes the winning changes. Idempotent. `parted` is the version at which the
     /// giver's history of the slot diverged.
     pub fn take(
         &mut self,
         parted: Version,
-        batch: Batch<'_>,
+        batch: ChangeBatch<'_>,
         seed: &Seed,
         ground: &mut impl Ground,
     ) -> Tally {

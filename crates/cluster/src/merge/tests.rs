@@ -104,26 +104,26 @@ fn hand_over(from: &Shore, to: &mut Shore) -> Tally {
 /// Hands over as above; `disturb` may fail each question.
 fn hand_over_with(from: &Shore, to: &mut Shore, mut disturb: impl FnMut(u64) -> Course) -> Tally {
     let mut giver = Giver::new(&map_of_one(), NodeId(1));
-    let (mut taker, mut count) = (Taker::default(), 0);
+    let (mut taker, mut count) = (MergeTaker::default(), 0);
     while let Some(question) = giver.question(from) {
         count += 1;
         assert!(count < 10_000, "it goes on for ever");
         if disturb(count) != Course::On {
-            taker = Taker::default();
+            taker = MergeTaker::default();
             giver.interrupted();
             continue;
         }
         let reply = match question {
             MergeRequest::Since { count, .. } => {
                 let at = diverged_at(&to.table).0;
-                Reply::Since(vec![at; usize::from(count)])
+                MergeReply::Since(vec![at; usize::from(count)])
             }
             MergeRequest::Changes { parted, changes, .. } => {
                 assert!(changes.len() < 3 * crate::fill::CHUNK_BYTES, "pieces are small");
-                let batch = Batch::read(&changes).unwrap();
+                let batch = ChangeBatch::read(&changes).unwrap();
                 to.now = to.now.max(batch.latest().time().0 + 1);
                 let seed = to.seed.clone();
-                Reply::Merged(taker.take(Version(parted), batch, &seed, to))
+                MergeReply::Merged(taker.take(Version(parted), batch, &seed, to))
             }
         };
         assert_eq!(giver.answered(reply), Course::On);
@@ -318,11 +318,11 @@ fn what_is_no_batch_is_refused_as_a_whole() {
     from.put("{t}a", "1");
     let mut giver = Giver::new(&map_of_one(), NodeId(1));
     giver.question(&from);
-    giver.answered(Reply::Since(vec![diverged_at(&to.table).0; 128]));
+    giver.answered(MergeReply::Since(vec![diverged_at(&to.table).0; 128]));
     let Some(MergeRequest::Changes { changes, .. }) = giver.question(&from) else { panic!() };
-    assert!(Batch::read(&changes).is_ok());
+    assert!(ChangeBatch::read(&changes).is_ok());
     for length in 1..changes.len() {
-        assert!(Batch::read(&changes[..length]).is_err());
+        assert!(ChangeBatch::read(&changes[..length]).is_err());
     }
-    assert!(Batch::read(&[99]).is_err());
+    assert!(ChangeBatch::read(&[99]).is_err());
 }

@@ -365,7 +365,7 @@ impl<'a> Frame<'a> {
 
     /// Reads a frame's tag and fields; the length is already stripped.
     pub fn read(body: &'a [u8]) -> Result<Frame<'a>, BadFrame> {
-        let mut reader = Reader(body);
+        let mut reader = FrameReader(body);
         let tag = reader.u8()?;
         let frame = match tag {
             FILL_START..=FILL_CANCEL | FILL_PARTING | FILL_NEWER | FILL_GONE => {
@@ -405,7 +405,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Reads a frame of a fill.
-    fn read_fill(tag: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, BadFrame> {
+    fn read_fill(tag: u8, reader: &mut FrameReader<'a>) -> Result<Frame<'a>, BadFrame> {
         Ok(match tag {
             FILL_START => Frame::FillStart {
                 fill: reader.fill()?,
@@ -466,7 +466,7 @@ impl BackFrame {
     }
 
     pub fn read(body: &[u8]) -> Result<BackFrame, BadFrame> {
-        let mut reader = Reader(body);
+        let mut reader = FrameReader(body);
         let frame = match reader.u8()? {
             ACK => BackFrame::Ack(FrameNumber(reader.u64()?)),
             REFUSED => BackFrame::Refused {
@@ -498,9 +498,9 @@ pub(super) fn first_frame(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, BadFra
 }
 
 /// The bytes not yet read.
-struct Reader<'a>(&'a [u8]);
+struct FrameReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadFrame> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadFrame::Truncated)?;
         self.0 = rest;

@@ -10,12 +10,12 @@ use crate::map::{NodeId, Peer};
 #[derive(Clone)]
 pub struct LinkTable<L> {
     /// Sorted by id.
-    links: Vec<Entry<L>>,
+    links: Vec<LinkEntry<L>>,
     next: LinkId,
 }
 
 #[derive(Clone)]
-struct Entry<L> {
+struct LinkEntry<L> {
     id: LinkId,
     peer: Peer,
     is_gone: bool,
@@ -52,7 +52,7 @@ impl<L> LinkTable<L> {
             let next = id.0.checked_add(1).expect("fewer than 4 billion processes ever join");
             self.next = LinkId(next);
             let link = make(id, *peer);
-            self.links.push(Entry { id, peer: *peer, is_gone: false, link });
+            self.links.push(LinkEntry { id, peer: *peer, is_gone: false, link });
             new.push(id);
         }
         new

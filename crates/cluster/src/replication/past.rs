@@ -91,17 +91,22 @@ mod tests {
 
     use super::*;
 
-    struct Slot {
+    struct PastSlot {
         table: SlotTable,
         seed: Seed,
         past: Past,
         written_in: LogIndex,
     }
 
-    impl Slot {
-        fn new() -> Slot {
+    impl PastSlot {
+        fn new() -> PastSlot {
             let past = Past::since(Version::ZERO);
-            Slot { table: SlotTable::default(), seed: Seed::new(1), past, written_in: LogIndex(1) }
+            PastSlot {
+                table: SlotTable::default(),
+                seed: Seed::new(1),
+                past,
+                written_in: LogIndex(1),
+            }
         }
 
         fn at(&self) -> Position {
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_slot_leads_from_wherever_it_has_been_since() {
-        let mut slot = Slot::new();
+        let mut slot = PastSlot::new();
         let first = slot.put(1, "a");
         let second = slot.put(1, "b");
         slot.put(7, "c");
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_only_a_deposed_primary_had_is_not_on_the_history() {
-        let mut slot = Slot::new();
+        let mut slot = PastSlot::new();
         let last = slot.put(1, "a");
         slot.put(7, "b");
         // The copy has one more write of the first reign, which no other node ever received.
@@ -167,7 +172,7 @@ mod tests {
 
     #[test]
     fn only_keys_that_are_still_gone_are_told() {
-        let mut slot = Slot::new();
+        let mut slot = PastSlot::new();
         slot.put(1, "a");
         slot.put(1, "b");
         let then = slot.put(1, "c");
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn too_many_removals_or_a_slot_that_was_emptied_are_not_remembered() {
-        let mut slot = Slot::new();
+        let mut slot = PastSlot::new();
         let then = slot.put(1, "a");
         for number in 0..=GONE_MAX {
             slot.remove(1, &format!("k{number}"));

@@ -10,12 +10,12 @@ use store::{Effect, Recorded, Version};
 #[derive(Default)]
 pub struct EffectLog {
     bytes: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<EffectRun>,
 }
 
 /// Consecutive effects of one slot.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct EffectRun {
     slot: Slot,
     /// Offset of the first effect.
     start: usize,
@@ -28,7 +28,7 @@ impl EffectLog {
     #[inline]
     pub fn record(&mut self, slot: Slot, previous: Version, version: Version, effect: &Effect<'_>) {
         if self.runs.last().is_none_or(|run| run.slot != slot) {
-            self.runs.push(Run { slot, start: self.bytes.len() });
+            self.runs.push(EffectRun { slot, start: self.bytes.len() });
         }
         Recorded::write(slot, (previous, version), effect, &mut self.bytes);
     }

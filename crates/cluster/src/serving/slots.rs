@@ -417,7 +417,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Ships the changes, releases the locks, and returns the acknowledgements that the reply must wait for.
     #[inline]
     pub fn finish(mut self) -> Finished {
-        self.settle();
+        self.publish_changes();
         if self.waits_for_backups {
             self.collect_tickets();
         }
@@ -436,7 +436,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     }
 
     fn change_slot(&mut self, slot: Slot) {
-        self.settle();
+        self.publish_changes();
         if self.waits_for_backups {
             self.collect_tickets();
         }
@@ -445,7 +445,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     }
 
     #[inline]
-    fn settle(&mut self) {
+    fn publish_changes(&mut self) {
         if !self.effects.is_empty() {
             self.ship();
         }
@@ -503,7 +503,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 impl<'a, P: ServingPlane + 'a> Drop for ServedSlots<'a, '_, P> {
     #[inline]
     fn drop(&mut self) {
-        self.settle();
+        self.publish_changes();
     }
 }
 

@@ -7,7 +7,8 @@ use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
 use crate::map::{
-    Change, ChangeOutcome, DocumentWrite, DropReason, Map, Member, NodeId, SETTING_PREFIX, Source,
+    Change, ChangeOutcome, DocumentWrite, DropReason, Map, Member, NodeId, RecreateSource,
+    SETTING_PREFIX,
 };
 
 /// Maximum number of changes in a chronicle.
@@ -116,9 +117,9 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
         Change::Split(buckets) => describe_split(before, buckets.iter().map(|(bucket, _)| *bucket)),
         Change::Recreate { bucket, node, from, .. } => {
             let from = match from {
-                Source::OwnData => "from its own data",
-                Source::Snapshot => "from an older copy",
-                Source::Empty => "empty",
+                RecreateSource::OwnData => "from its own data",
+                RecreateSource::Snapshot => "from an older copy",
+                RecreateSource::Empty => "empty",
             };
             let what = format!("{} recreates {bucket}, {from}", of(*node));
             (what, "all its holders were gone".to_owned())

@@ -3,7 +3,7 @@
 use settings::NotifyClasses;
 use store::{Effect, Key};
 
-use super::int::{Overflow, Place};
+use super::int::{FieldPlace, Overflow};
 use crate::context::Context;
 use crate::keys::Keys;
 use crate::strings::with_bytes;
@@ -11,12 +11,12 @@ use crate::transactions::{EFFECT_BYTES_MAX, repeated_bytes};
 use crate::{Args, Error};
 
 /// One read or write.
-struct Operation {
-    place: Place,
-    action: Action,
+struct FieldOperation {
+    place: FieldPlace,
+    action: FieldAction,
 }
 
-enum Action {
+enum FieldAction {
     Get,
     Set(i64, Overflow),
     Add(i64, Overflow),
@@ -24,7 +24,7 @@ enum Action {
 
 pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
     let operations = parse(context)?;
-    if operations.iter().all(Operation::is_read) {
+    if operations.iter().all(FieldOperation::is_read) {
         read_all(context, &operations);
     } else if repeated_bytes(context.args.at(1), operations.len() + 1) > EFFECT_BYTES_MAX {
         return Err(Error::fixed(
@@ -38,29 +38,29 @@ pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn bitfield_ro(context: &mut Context<'_>) -> Result<(), Error> {
     let operations = parse(context)?;
-    if !operations.iter().all(Operation::is_read) {
+    if !operations.iter().all(FieldOperation::is_read) {
         return Err(Error::fixed("ERR BITFIELD_RO only supports the GET subcommand"));
     }
     read_all(context, &operations);
     Ok(())
 }
 
-impl Operation {
+impl FieldOperation {
     fn is_read(&self) -> bool {
         match self.action {
-            Action::Get => true,
-            Action::Set(..) | Action::Add(..) => false,
+            FieldAction::Get => true,
+            FieldAction::Set(..) | FieldAction::Add(..) => false,
         }
     }
 
     /// Returns the number to write in place of `old`, if the operation writes and the number fits.
     fn new_number(&self, old: i64) -> Option<i64> {
         match self.action {
-            Action::Get => None,
-            Action::Set(number, overflow) => {
+            FieldAction::Get => None,
+            FieldAction::Set(number, overflow) => {
                 self.place.fitted(self.place.widened(number), overflow)
             }
-            Action::Add(number, overflow) => {
+            FieldAction::Add(number, overflow) => {
                 self.place.fitted(i128::from(old) + i128::from(number), overflow)
             }
         }
@@ -72,31 +72,32 @@ pub(crate) fn field_end(keys: &Keys<'_>, args: Args<'_>) -> usize {
     let writes =
         |word: &[u8]| word.eq_ignore_ascii_case(b"set") || word.eq_ignore_ascii_case(b"incrby");
     let places = (2..args.len().saturating_sub(2)).filter(|at| writes(args.at(*at)));
-    let places = places.filter_map(|at| Place::parse(keys, args.at(at + 1), args.at(at + 2)).ok());
+    let places =
+        places.filter_map(|at| FieldPlace::parse(keys, args.at(at + 1), args.at(at + 2)).ok());
     places.map(|place| place.last_byte() + 1).max().unwrap_or(0)
 }
 
-fn parse(context: &Context<'_>) -> Result<Vec<Operation>, Error> {
+fn parse(context: &Context<'_>) -> Result<Vec<FieldOperation>, Error> {
     let args = context.args;
     let mut operations = Vec::new();
     let mut overflow = Overflow::Wrap;
     let mut at = 2;
     while at < args.len() {
         let (word, rest) = (args.at(at), args.len() - at - 1);
-        let place = || Place::parse(&context.keys, args.at(at + 1), args.at(at + 2));
+        let place = || FieldPlace::parse(&context.keys, args.at(at + 1), args.at(at + 2));
         if word.eq_ignore_ascii_case(b"overflow") && rest >= 1 {
             overflow = Overflow::parse(args.at(at + 1))?;
             at += 2;
         } else if word.eq_ignore_ascii_case(b"get") && rest >= 2 {
-            operations.push(Operation { place: place()?, action: Action::Get });
+            operations.push(FieldOperation { place: place()?, action: FieldAction::Get });
             at += 3;
         } else if word.eq_ignore_ascii_case(b"set") && rest >= 3 {
             let (place, number) = (place()?, context.integer(at + 3)?);
-            operations.push(Operation { place, action: Action::Set(number, overflow) });
+            operations.push(FieldOperation { place, action: FieldAction::Set(number, overflow) });
             at += 4;
         } else if word.eq_ignore_ascii_case(b"incrby") && rest >= 3 {
             let (place, number) = (place()?, context.integer(at + 3)?);
-            operations.push(Operation { place, action: Action::Add(number, overflow) });
+            operations.push(FieldOperation { place, action: FieldAction::Add(number, overflow) });
             at += 4;
         } else {
             return Err(Error::SYNTAX);
@@ -105,7 +106,7 @@ fn parse(context: &Context<'_>) -> Result<Vec<Operation>, Error> {
     Ok(operations)
 }
 
-fn read_all(context: &mut Context<'_>, operations: &[Operation]) {
+fn read_all(context: &mut Context<'_>, operations: &[FieldOperation]) {
     let key = context.key(1);
     context.reply.array(operations.len());
     let reply = &mut context.reply;
@@ -120,7 +121,7 @@ fn read_all(context: &mut Context<'_>, operations: &[Operation]) {
     }
 }
 
-fn write_all(context: &mut Context<'_>, operations: &[Operation]) {
+fn write_all(context: &mut Context<'_>, operations: &[FieldOperation]) {
     let key = context.key(1);
     let grown = grow(&mut context.keys, &key, operations);
     let mut changed = false;
@@ -134,9 +135,9 @@ fn write_all(context: &mut Context<'_>, operations: &[Operation]) {
         let old = place.get(&window);
         let new = operation.new_number(old);
         match (&operation.action, new) {
-            (Action::Get, _) | (Action::Set(..), Some(_)) => context.reply.integer(old),
-            (Action::Add(..), Some(new)) => context.reply.integer(new),
-            (Action::Set(..) | Action::Add(..), None) => context.reply.null(),
+            (FieldAction::Get, _) | (FieldAction::Set(..), Some(_)) => context.reply.integer(old),
+            (FieldAction::Add(..), Some(new)) => context.reply.integer(new),
+            (FieldAction::Set(..) | FieldAction::Add(..), None) => context.reply.null(),
         }
         let Some(new) = new else { continue };
         changed |= grown || new != old;
@@ -153,7 +154,7 @@ fn write_all(context: &mut Context<'_>, operations: &[Operation]) {
 
 /// Extends the string for all writes; returns whether it was too short. It grows even if no number then fits its
 /// place, as in Redis.
-fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[Operation]) -> bool {
+fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[FieldOperation]) -> bool {
     let writes = operations.iter().filter(|operation| !operation.is_read());
     let last = writes.map(|operation| operation.place.last_byte()).max();
     let last = last.expect("the caller has seen a write");

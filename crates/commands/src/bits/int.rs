@@ -6,7 +6,7 @@ use crate::keys::Keys;
 
 /// The type and position of an integer: `i5` or `u12`, at a bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct FieldPlace {
     sign: Sign,
     width: u32,
     bit: usize,
@@ -42,11 +42,11 @@ const WINDOW_BYTES: usize = 9;
 const WINDOW_BITS: u32 = WINDOW_BYTES as u32 * 8;
 
 /// The bytes around an integer; zeros beyond the end of the string.
-pub(super) type Window = [u8; WINDOW_BYTES];
+pub(super) type FieldWindow = [u8; WINDOW_BYTES];
 
-impl Place {
+impl FieldPlace {
     /// Parses a type and a position, as in `u8 #2`.
-    pub(super) fn parse(keys: &Keys<'_>, kind: &[u8], at: &[u8]) -> Result<Place, Error> {
+    pub(super) fn parse(keys: &Keys<'_>, kind: &[u8], at: &[u8]) -> Result<FieldPlace, Error> {
         const BAD: Error = Error::fixed(
             "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported \
              but i64 is.",
@@ -60,7 +60,7 @@ impl Place {
             .filter(|width| (1..=width_max).contains(width))
             .and_then(|width| u32::try_from(width).ok())
             .ok_or(BAD)?;
-        Ok(Place { sign, width, bit: parse_bit(keys, at, Some(width))? })
+        Ok(FieldPlace { sign, width, bit: parse_bit(keys, at, Some(width))? })
     }
 
     pub(super) fn first_byte(self) -> usize {
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// Returns the part of a string that contains the integer.
-    pub(super) fn window(self, string: &[u8]) -> Window {
+    pub(super) fn window(self, string: &[u8]) -> FieldWindow {
         let mut window = [0; WINDOW_BYTES];
         let from = string.get(self.first_byte()..).unwrap_or(&[]);
         let len = from.len().min(WINDOW_BYTES);
@@ -86,13 +86,13 @@ impl Place {
     }
 
     /// Returns the number stored there.
-    pub(super) fn get(self, window: &Window) -> i64 {
+    pub(super) fn get(self, window: &FieldWindow) -> i64 {
         let raw = wide(window) >> self.shift() & self.mask();
         self.wrapped(raw.cast_signed())
     }
 
     /// Writes a number that fits.
-    pub(super) fn set(self, window: &mut Window, number: i64) {
+    pub(super) fn set(self, window: &mut FieldWindow, number: i64) {
         let raw = i128::from(number).cast_unsigned() & self.mask();
         let all = wide(window) & !(self.mask() << self.shift()) | raw << self.shift();
         window.copy_from_slice(&all.to_be_bytes()[16 - WINDOW_BYTES..]);
@@ -154,7 +154,7 @@ impl Place {
     }
 }
 
-fn wide(window: &Window) -> u128 {
+fn wide(window: &FieldWindow) -> u128 {
     window.iter().fold(0, |wide, byte| wide << 8 | u128::from(*byte))
 }
 
@@ -166,7 +166,7 @@ mod tests {
     fn what_is_written_is_read_and_its_neighbours_stay() {
         for bit in 0..8 {
             for width in 1..=64 {
-                let place = Place { sign: Sign::Signed, width, bit };
+                let place = FieldPlace { sign: Sign::Signed, width, bit };
                 let mut window = [0xFF; WINDOW_BYTES];
                 place.set(&mut window, 0);
                 let cleared: u32 = window.iter().map(|byte| byte.count_zeros()).sum();
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_number_is_made_to_fit() {
-        let place = |sign, width| Place { sign, width, bit: 0 };
+        let place = |sign, width| FieldPlace { sign, width, bit: 0 };
         let (signed, unsigned) = (place(Sign::Signed, 8), place(Sign::Unsigned, 8));
         assert_eq!(signed.fitted(128, Overflow::Wrap), Some(-128));
         assert_eq!(signed.fitted(128, Overflow::Saturate), Some(127));

@@ -96,7 +96,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "setbit",
         full_name: "setbit",
         syntax: "key offset value",
-        summary: "Sets or clears one bit of a string, and returns what it was.",
+        summary: "Sets or clears one bit of a string, and returns its old value.",
         since: "2.2.0",
         arity: 4,
         run: Some(one::setbit),

@@ -35,7 +35,7 @@ pub(super) fn setbit(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn byte_at(value: store::Value<'_>, place: usize) -> Option<u8> {
+fn byte_at(value: store::StoredValue<'_>, place: usize) -> Option<u8> {
     with_bytes(value, |bytes| bytes.get(place).copied())
 }
 

@@ -10,20 +10,20 @@ use crate::context::Context;
 use crate::strings::{put, with_bytes};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Operation {
+enum BitOperation {
     And,
     Or,
     Xor,
     Not,
 }
 
-impl Operation {
-    fn parse(word: &[u8]) -> Result<Operation, Error> {
-        let names: [(&[u8], Operation); 4] = [
-            (b"and", Operation::And),
-            (b"or", Operation::Or),
-            (b"xor", Operation::Xor),
-            (b"not", Operation::Not),
+impl BitOperation {
+    fn parse(word: &[u8]) -> Result<BitOperation, Error> {
+        let names: [(&[u8], BitOperation); 4] = [
+            (b"and", BitOperation::And),
+            (b"or", BitOperation::Or),
+            (b"xor", BitOperation::Xor),
+            (b"not", BitOperation::Not),
         ];
         let named = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
         named.map(|(_, operation)| *operation).ok_or(Error::SYNTAX)
@@ -37,20 +37,20 @@ impl Operation {
         let (common, beyond) = result.split_at_mut(bytes.len());
         let pairs = common.iter_mut().zip(bytes);
         match self {
-            Operation::And => {
+            BitOperation::And => {
                 pairs.for_each(|(to, from)| *to &= from);
                 beyond.fill(0);
             }
-            Operation::Or => pairs.for_each(|(to, from)| *to |= from),
-            Operation::Xor => pairs.for_each(|(to, from)| *to ^= from),
-            Operation::Not => unreachable!("it takes a single string"),
+            BitOperation::Or => pairs.for_each(|(to, from)| *to |= from),
+            BitOperation::Xor => pairs.for_each(|(to, from)| *to ^= from),
+            BitOperation::Not => unreachable!("it takes a single string"),
         }
     }
 }
 
 pub(super) fn bitop(context: &mut Context<'_>) -> Result<(), Error> {
-    let operation = Operation::parse(context.args.at(1))?;
-    if operation == Operation::Not && context.args.len() != 4 {
+    let operation = BitOperation::parse(context.args.at(1))?;
+    if operation == BitOperation::Not && context.args.len() != 4 {
         return Err(Error::fixed("ERR BITOP NOT must be called with a single source key."));
     }
     let result = combined(context, operation);
@@ -72,13 +72,13 @@ pub(super) fn bitop(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Returns the combined strings of all source keys; a missing one counts as empty.
-fn combined(context: &mut Context<'_>, operation: Operation) -> Vec<u8> {
+fn combined(context: &mut Context<'_>, operation: BitOperation) -> Vec<u8> {
     let first = context.key(3);
     let mut result = match context.keys.read(&first) {
         Some(found) => with_bytes(found.value(), <[u8]>::to_vec),
         None => Vec::new(),
     };
-    if operation == Operation::Not {
+    if operation == BitOperation::Not {
         result.iter_mut().for_each(|byte| *byte = !*byte);
     }
     for index in 4..context.args.len() {

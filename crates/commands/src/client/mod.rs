@@ -6,7 +6,7 @@ mod list;
 use crate::context::Context;
 use crate::help::help;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
-use crate::{Error, Pause, PauseScope, Replies, Unblock};
+use crate::{Error, Pause, PauseScope, ReplyMode, Unblock};
 
 const PLAIN: Flags = Flags::of(&[Flag::NoScript, Flag::Loading, Flag::Stale]);
 const ADMIN: Flags = Flags::of(&[Flag::Admin, Flag::NoScript, Flag::Loading, Flag::Stale]);
@@ -17,7 +17,7 @@ const OF_CLIENTS: &str = "O(N) where N is the number of client connections";
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "client",
     full_name: "client",
-    summary: "Shows and governs connections.",
+    summary: "Shows and controls client connections.",
     since: "2.4.0",
     complexity: "Depends on subcommand.",
     arity: -2,
@@ -30,7 +30,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "caching",
         full_name: "client|caching",
-        summary: "Refused: the node does not track what clients cache.",
+        summary: "Refused: client-side caching is not supported.",
         syntax: "<YES | NO>",
         since: "6.0.0",
         arity: 3,
@@ -49,7 +49,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "getredir",
         full_name: "client|getredir",
-        summary: "Returns -1: nothing is tracked, so nothing is redirected.",
+        summary: "Returns -1: client-side caching is not supported.",
         since: "6.0.0",
         arity: 2,
         run: Some(get_redirection),
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "id",
         full_name: "client|id",
-        summary: "Returns the number of the connection, unique in the node's life.",
+        summary: "Returns the id of the connection, unique until the node restarts.",
         since: "5.0.0",
         arity: 2,
         run: Some(id),
@@ -100,7 +100,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "list",
         full_name: "client|list",
-        summary: "Describes connections, one a line.",
+        summary: "Lists connections, one per line.",
         syntax: "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]",
         since: "2.4.0",
         complexity: OF_CLIENTS,
@@ -112,7 +112,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "no-evict",
         full_name: "client|no-evict",
-        summary: "Marks the connection as one to keep when memory is short.",
+        summary: "Exempts the connection from being closed when memory is short.",
         syntax: "<ON | OFF>",
         since: "7.0.0",
         arity: 3,
@@ -123,7 +123,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "no-touch",
         full_name: "client|no-touch",
-        summary: "Sets whether reads of this connection count as uses of a key.",
+        summary: "Sets whether commands of this connection update the access time of keys.",
         syntax: "<ON | OFF>",
         since: "7.2.0",
         arity: 3,
@@ -154,7 +154,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "setinfo",
         full_name: "client|setinfo",
-        summary: "Tells which library the client uses.",
+        summary: "Sets the name or version of the client's library.",
         syntax: "<LIB-NAME libname | LIB-VER libver>",
         since: "7.2.0",
         arity: 4,
@@ -164,7 +164,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "setname",
         full_name: "client|setname",
-        summary: "Names the connection; an empty name takes it away.",
+        summary: "Names the connection; an empty name removes the name.",
         syntax: "connection-name",
         since: "2.6.9",
         arity: 3,
@@ -174,7 +174,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "tracking",
         full_name: "client|tracking",
-        summary: "OFF is how it is; ON is refused: the node does not track what clients cache.",
+        summary: "Accepts OFF and refuses ON: client-side caching is not supported.",
         syntax: "<ON | OFF>",
         since: "6.0.0",
         arity: -3,
@@ -184,7 +184,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "trackinginfo",
         full_name: "client|trackinginfo",
-        summary: "Says that nothing is tracked.",
+        summary: "Reports that client-side caching is off.",
         since: "6.2.0",
         arity: 2,
         run: Some(tracking_info),
@@ -294,15 +294,15 @@ fn no_touch(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn reply(context: &mut Context<'_>) -> Result<(), Error> {
     let word = context.args.at(2).to_ascii_lowercase();
-    let was_off = context.session.replies == Replies::Off;
+    let was_off = context.session.replies == ReplyMode::Off;
     match word.as_slice() {
         b"on" => {
-            context.session.replies = Replies::Sent;
+            context.session.replies = ReplyMode::Sent;
             context.reply.ok();
         }
-        b"off" => context.session.replies = Replies::Off,
+        b"off" => context.session.replies = ReplyMode::Off,
         b"skip" if was_off => {}
-        b"skip" => context.session.replies = Replies::SkipNext,
+        b"skip" => context.session.replies = ReplyMode::SkipNext,
         _ => return Err(Error::SYNTAX),
     }
     Ok(())

@@ -18,16 +18,16 @@ const fn by_hand(name: &'static str, full_name: &'static str, summary: &'static 
 }
 
 const SLOTS: &str =
-    "Not done by hand: slots spread over the nodes by themselves, see CLUSTER NODES.";
+    "Not done by hand: the cluster distributes slots automatically; see CLUSTER NODES.";
 const JOINING: &str =
     "Not done by hand: start the new node with --join and the address of any member.";
 const LEAVING: &str =
-    "Not done by hand: CLUSTER LEAVE takes a node out; one that is gone is soon given up.";
+    "Not done by hand: CLUSTER LEAVE removes a node; a dead node is removed automatically.";
 const PROMOTING: &str =
-    "Not done by hand: backups are promoted by themselves; CLUSTER LEAVE empties a node.";
+    "Not done by hand: backups are promoted automatically; CLUSTER LEAVE empties a node.";
 const COPIES: &str = "Not done by hand: every node is primary of some buckets and backup of others, \
-     CLUSTER SETTINGS backups N says of how many.";
-const EPOCHS: &str = "Not done by hand: epochs count the changes of the map.";
+     CLUSTER SETTINGS backups N sets the number of backups.";
+const EPOCHS: &str = "Not done by hand: every change of the map raises the epoch.";
 const SAVING: &str = "Not done by hand: a node with --data-dir keeps the map there.";
 
 pub(super) const ADDSLOTS: Spec = by_hand("addslots", "cluster|addslots", SLOTS);

@@ -12,7 +12,7 @@ mod instead; //  Redis commands for manual administration.
 mod tests;
 
 pub use ours::MAP_CHANNEL;
-pub use route::{Need, route};
+pub use route::{NeededCopy, route};
 pub use topology::format_node_id;
 pub use view::{LocalCopy, Route, View};
 
@@ -32,7 +32,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "cluster",
         full_name: "cluster",
-        summary: "Tells which node holds which slots.",
+        summary: "Shows and operates the cluster.",
         complexity: "Depends on subcommand.",
         arity: -2,
         flags: Flags::NONE,
@@ -42,7 +42,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "asking",
         full_name: "asking",
-        summary: "Accepted, and changes nothing: no slot is ever served by two nodes.",
+        summary: "Accepted without effect: no slot is ever served by two nodes.",
         flags: Flags::of(&[Flag::Fast]),
         run: Some(asking),
         ..READ_MODE
@@ -57,7 +57,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "readwrite",
         full_name: "readwrite",
-        summary: "Ends what READONLY began.",
+        summary: "Ends the effect of READONLY.",
         run: Some(read_write),
         ..READ_MODE
     },
@@ -91,7 +91,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "countkeysinslot",
         full_name: "cluster|countkeysinslot",
-        summary: "Returns how many keys a slot holds.",
+        summary: "Returns the number of keys in a slot.",
         syntax: "slot",
         arity: 3,
         flags: Flags::of(&[Flag::WholeKeyspace]).and(STALE),
@@ -122,7 +122,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "info",
         full_name: "cluster|info",
-        summary: "Tells how the cluster is.",
+        summary: "Returns the state of the cluster.",
         arity: 2,
         run: Some(topology::info),
         ..CLUSTER
@@ -148,7 +148,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "nodes",
         full_name: "cluster|nodes",
-        summary: "Lists the nodes, one a line, with the slots of each.",
+        summary: "Lists the nodes, one per line, with the slots of each.",
         complexity: OF_NODES,
         arity: 2,
         run: Some(topology::nodes),
@@ -167,7 +167,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "slots",
         full_name: "cluster|slots",
-        summary: "Returns the runs of slots, and for each the nodes that hold it.",
+        summary: "Returns the ranges of slots, and the holders of each.",
         complexity: OF_NODES,
         arity: 2,
         run: Some(topology::slots),
@@ -206,7 +206,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "loadlevels",
         full_name: "cluster|loadlevels",
-        summary: "Tells what each node holds and should hold, and how busy it is.",
+        summary: "Lists the current and ideal number of buckets of each node, and its load.",
         complexity: OF_NODES,
         arity: 2,
         run: Some(ours::load_levels),

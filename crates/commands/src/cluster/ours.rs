@@ -11,7 +11,7 @@ use resp::{Protocol, Reply};
 
 use crate::context::Context;
 use crate::host::LinkDirection;
-use crate::{Error, Kind};
+use crate::{Error, SubscriptionKind};
 
 use super::topology::tell;
 use super::{View, format_node_id};
@@ -42,24 +42,24 @@ pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
     }
     let view = &context.keys.env().cluster;
     let map = view.map();
-    let lines = if all { map.buckets().map(Line::of).collect() } else { joined(map) };
+    let lines = if all { map.buckets().map(HashmaskLine::of).collect() } else { joined(map) };
     write_hashmasks(view, &lines, &pending, &mut context.reply);
     Ok(())
 }
 
 /// One line of HASHMASKS.
-struct Line<'m> {
+struct HashmaskLine<'m> {
     hashmask: Hashmask,
     /// A bucket of the hashmask; the others have the same epoch and holders.
     bucket: &'m Bucket,
 }
 
-impl Line<'_> {
-    fn of(bucket: &Bucket) -> Line<'_> {
-        Line { hashmask: bucket.hashmask, bucket }
+impl HashmaskLine<'_> {
+    fn of(bucket: &Bucket) -> HashmaskLine<'_> {
+        HashmaskLine { hashmask: bucket.hashmask, bucket }
     }
 
-    fn is_like(&self, other: &Line<'_>) -> bool {
+    fn is_like(&self, other: &HashmaskLine<'_>) -> bool {
         self.hashmask.mask() == other.hashmask.mask()
             && self.bucket.epoch == other.bucket.epoch
             && self.bucket.holders == other.bucket.holders
@@ -68,10 +68,10 @@ impl Line<'_> {
 
 /// Returns as few lines as say the same about every slot: where all parts of a larger hashmask are alike, they are
 /// one line.
-fn joined(map: &Map) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
+fn joined(map: &Map) -> Vec<HashmaskLine<'_>> {
+    let mut lines: Vec<HashmaskLine<'_>> = Vec::new();
     for bucket in map.places_by_slot().map(|place| map.bucket_at(place)) {
-        lines.push(Line::of(bucket));
+        lines.push(HashmaskLine::of(bucket));
         while let Some((whole, parts)) = lines.last().and_then(whole_of) {
             let Some(first) = lines.len().checked_sub(parts) else { break };
             let starts_there = lines[first].hashmask.slots().start == whole.slots().start;
@@ -87,7 +87,7 @@ fn joined(map: &Map) -> Vec<Line<'_>> {
 }
 
 /// Returns the next larger hashmask that a line is the last part of, and the number of its parts.
-fn whole_of(line: &Line<'_>) -> Option<(Hashmask, usize)> {
+fn whole_of(line: &HashmaskLine<'_>) -> Option<(Hashmask, usize)> {
     let mask = line.hashmask.mask().previous()?;
     let whole = Hashmask::of_slot(mask, Slot::new(line.hashmask.slots().start)?);
     let parts = mask.slots() / line.hashmask.mask().slots();
@@ -96,12 +96,12 @@ fn whole_of(line: &Line<'_>) -> Option<(Hashmask, usize)> {
 
 fn write_hashmasks(
     view: &View,
-    lines: &[Line<'_>],
+    lines: &[HashmaskLine<'_>],
     pending: &BTreeSet<NodeId>,
     reply: &mut Reply<'_>,
 ) {
     reply.array(lines.len());
-    for Line { hashmask, bucket } in lines {
+    for HashmaskLine { hashmask, bucket } in lines {
         let slots = hashmask.slots();
         let silent = bucket.primary().is_some_and(|primary| pending.contains(&primary));
         let is_pending = silent && bucket.backups().contains(&view.me());
@@ -158,8 +158,8 @@ pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
         )));
     }
     let channel = MAP_CHANNEL.as_bytes();
-    if let Some(kept) = context.session.subscriptions.add(Kind::Channel, channel) {
-        context.host.subscribe(context.session, Kind::Channel, &kept);
+    if let Some(kept) = context.session.subscriptions.add(SubscriptionKind::Channel, channel) {
+        context.host.subscribe(context.session, SubscriptionKind::Channel, &kept);
     }
     context.reply.integer(number(context.keys.env().cluster.map().epoch().0));
     Ok(())

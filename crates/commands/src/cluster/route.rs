@@ -8,7 +8,7 @@ use crate::{Error, Locks};
 
 /// The kind of access a command needs to a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Need {
+pub enum NeededCopy {
     /// The slot's primary, and no other node.
     Primary,
     /// Any in-sync copy: a read on a connection after READONLY.
@@ -17,7 +17,7 @@ pub enum Need {
 
 /// Fails with the client's error reply if one of the slots is not served here.
 #[inline]
-pub fn route(view: &View, locks: &Locks, need: Need) -> Result<(), Error> {
+pub fn route(view: &View, locks: &Locks, need: NeededCopy) -> Result<(), Error> {
     if view.serves_all() {
         return Ok(());
     }
@@ -30,8 +30,8 @@ pub fn route(view: &View, locks: &Locks, need: Need) -> Result<(), Error> {
 }
 
 #[inline]
-fn route_one(view: &View, slot: Slot, need: Need) -> Result<(), Error> {
-    if view.is_mine(slot) || need == Need::Copy && has_copy(view, slot) {
+fn route_one(view: &View, slot: Slot, need: NeededCopy) -> Result<(), Error> {
+    if view.is_mine(slot) || need == NeededCopy::Copy && has_copy(view, slot) {
         return Ok(());
     }
     Err(view.redirection(slot))

@@ -21,15 +21,15 @@ use crate::context::Context;
 /// Cache of the replies, each written on first use. It belongs to one `View`, and so to one epoch of the map.
 #[derive(Default)]
 pub(super) struct Topology {
-    slots: Written,
-    shards: Written,
-    nodes: Written,
-    pub(super) hashmasks: Written,
+    slots: CachedReply,
+    shards: CachedReply,
+    nodes: CachedReply,
+    pub(super) hashmasks: CachedReply,
 }
 
 /// One reply, in either protocol.
 #[derive(Default)]
-pub(super) struct Written([OnceLock<Bytes>; 2]);
+pub(super) struct CachedReply([OnceLock<Bytes>; 2]);
 
 /// A reply, and the name for this node's own host in it.
 struct Bytes {
@@ -112,7 +112,7 @@ pub(super) type Write = fn(&View, &str, &mut Reply<'_>);
 pub(super) fn tell(
     context: &mut Context<'_>,
     host: &str,
-    written: fn(&Topology) -> &Written,
+    written: fn(&Topology) -> &CachedReply,
     write: Write,
 ) {
     let view = &context.keys.env().cluster;
@@ -134,21 +134,21 @@ pub(super) fn tell(
 }
 
 /// A run of neighbouring slots with the same holders.
-struct Run<'m> {
+struct SlotRun<'m> {
     first: u16,
     last: u16,
     holders: &'m [NodeId],
 }
 
 /// Returns all runs that have a holder, in the order of their slots.
-fn runs(map: &Map) -> Vec<Run<'_>> {
-    let mut runs: Vec<Run<'_>> = Vec::new();
+fn runs(map: &Map) -> Vec<SlotRun<'_>> {
+    let mut runs: Vec<SlotRun<'_>> = Vec::new();
     for bucket in map.places_by_slot().map(|place| map.bucket_at(place)) {
         let (first, last) = (bucket.hashmask.slots().start, bucket.hashmask.slots().end - 1);
         let holders = bucket.holders.as_slice();
         match runs.last_mut().filter(|run| are_same(run.holders, holders)) {
             Some(run) => run.last = last,
-            None => runs.push(Run { first, last, holders }),
+            None => runs.push(SlotRun { first, last, holders }),
         }
     }
     runs.retain(|run| !run.holders.is_empty());
@@ -191,7 +191,7 @@ fn useful_holders<'m>(map: &'m Map, holders: &[NodeId]) -> Vec<&'m Member> {
 
 /// Returns one slot of every primary alone (the heads), and then all other slots with their backups. There are no
 /// heads if no slot has a backup, since the roles are unambiguous then.
-fn heads_and_rest(runs: Vec<Run<'_>>) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
+fn heads_and_rest(runs: Vec<SlotRun<'_>>) -> (Vec<SlotRun<'_>>, Vec<SlotRun<'_>>) {
     if runs.iter().all(|run| run.holders.len() == 1) {
         return (Vec::new(), runs);
     }
@@ -200,7 +200,7 @@ fn heads_and_rest(runs: Vec<Run<'_>>) -> (Vec<Run<'_>>, Vec<Run<'_>>) {
     let mut rest = Vec::new();
     for mut run in runs {
         if known.insert(run.holders[0]) {
-            heads.push(Run { last: run.first, holders: &run.holders[..1], ..run });
+            heads.push(SlotRun { last: run.first, holders: &run.holders[..1], ..run });
             if run.first == run.last {
                 continue;
             }

@@ -59,22 +59,22 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     all.into_iter().filter(|(_, belongs)| *belongs).map(|(name, _)| name).collect()
 }
 
-type Words = &'static [&'static str];
+type KeyFlags = &'static [&'static str];
 
-const READS: Words = &["RO", "access"];
-const LOOKS: Words = &["RO"];
-const READS_AND_WRITES: Words = &["RW", "access", "update"];
-const MODIFIES: Words = &["RW", "update"];
-const EXTENDS: Words = &["RW", "insert"];
-const OVERWRITES: Words = &["OW", "update"];
-const CREATES: Words = &["OW", "insert"];
-const REMOVES: Words = &["RM", "delete"];
-const TAKES: Words = &["RW", "access", "delete"];
-const DEPENDS: Words = &["RW", "access", "update", "variable_flags"];
-const NOT_A_KEY: Words = &["not_key"];
+const READS: KeyFlags = &["RO", "access"];
+const LOOKS: KeyFlags = &["RO"];
+const READS_AND_WRITES: KeyFlags = &["RW", "access", "update"];
+const MODIFIES: KeyFlags = &["RW", "update"];
+const EXTENDS: KeyFlags = &["RW", "insert"];
+const OVERWRITES: KeyFlags = &["OW", "update"];
+const CREATES: KeyFlags = &["OW", "insert"];
+const REMOVES: KeyFlags = &["RM", "delete"];
+const TAKES: KeyFlags = &["RW", "access", "delete"];
+const DEPENDS: KeyFlags = &["RW", "access", "update", "variable_flags"];
+const NOT_A_KEY: KeyFlags = &["not_key"];
 
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
-pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
+pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
         ("append", _) => EXTENDS,
         ("set" | "bitfield", _) => DEPENDS,
@@ -95,7 +95,7 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> Words {
 }
 
 /// Same as `key_access`, for a command with known arguments, which may decide the access.
-pub(super) fn key_access_of(spec: &Spec, number: usize, args: Args<'_>) -> Words {
+pub(super) fn key_access_of(spec: &Spec, number: usize, args: Args<'_>) -> KeyFlags {
     let has = |words: &[&[u8]]| {
         args.iter().any(|arg| words.iter().any(|word| arg.eq_ignore_ascii_case(word)))
     };
@@ -108,18 +108,19 @@ pub(super) fn key_access_of(spec: &Spec, number: usize, args: Args<'_>) -> Words
     }
 }
 
-const ALL_SHARDS_SUCCEED: Words = &["request_policy:all_shards", "response_policy:all_succeeded"];
-const ALL_NODES_SUCCEED: Words = &["request_policy:all_nodes", "response_policy:all_succeeded"];
-const SHARDS_SPECIAL: Words =
+const ALL_SHARDS_SUCCEED: KeyFlags =
+    &["request_policy:all_shards", "response_policy:all_succeeded"];
+const ALL_NODES_SUCCEED: KeyFlags = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+const SHARDS_SPECIAL: KeyFlags =
     &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
-const NODES_SPECIAL: Words =
+const NODES_SPECIAL: KeyFlags =
     &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
-const SHARDS_SUM: Words = &["request_policy:multi_shard", "response_policy:agg_sum"];
-const VARIES: Words = &["nondeterministic_output"];
-const ORDER_VARIES: Words = &["nondeterministic_output_order"];
+const SHARDS_SUM: KeyFlags = &["request_policy:multi_shard", "response_policy:agg_sum"];
+const VARIES: KeyFlags = &["nondeterministic_output"];
+const ORDER_VARIES: KeyFlags = &["nondeterministic_output_order"];
 
 /// Returns hints for clients and proxies that distribute commands over nodes.
-pub(super) fn tips(spec: &Spec) -> Words {
+pub(super) fn tips(spec: &Spec) -> KeyFlags {
     match spec.full_name {
         "ping" | "flushall" | "flushdb" | "memory|purge" | "script|flush" => ALL_SHARDS_SUCCEED,
         "config|set" | "latency|reset" | "slowlog|reset" => ALL_NODES_SUCCEED,

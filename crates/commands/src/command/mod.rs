@@ -35,7 +35,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "count",
         full_name: "command|count",
-        summary: "Returns how many commands there are.",
+        summary: "Returns the number of commands.",
         since: "2.8.13",
         arity: 2,
         run: Some(count),
@@ -97,7 +97,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "list",
         full_name: "command|list",
-        summary: "Returns the names of all commands, or of those that fit.",
+        summary: "Returns the names of all commands, or of those that match a filter.",
         syntax: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
         since: "7.0.0",
         complexity: OF_ALL,

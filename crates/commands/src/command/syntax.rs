@@ -109,8 +109,8 @@ fn sequence(rest: &mut &[String]) -> Vec<Argument> {
                 *rest = behind;
                 let inner = choices(rest);
                 match close(rest) {
-                    Closed::Repeats => repeat(&mut arguments, &inner),
-                    Closed::Plainly => arguments.push(Argument { optional: true, ..inner }),
+                    GroupEnd::Repeats => repeat(&mut arguments, &inner),
+                    GroupEnd::Plainly => arguments.push(Argument { optional: true, ..inner }),
                 }
             }
             "<" => {
@@ -180,13 +180,13 @@ fn blank(name: String, shape: Shape) -> Argument {
     }
 }
 
-enum Closed {
+enum GroupEnd {
     Plainly,
     /// Closed with `...` before the bracket: the inside repeats the arguments before it.
     Repeats,
 }
 
-fn close(rest: &mut &[String]) -> Closed {
+fn close(rest: &mut &[String]) -> GroupEnd {
     let repeats = rest.first().is_some_and(|word| word == "...");
     *rest = &rest[usize::from(repeats)..];
     assert!(
@@ -194,7 +194,7 @@ fn close(rest: &mut &[String]) -> Closed {
         "a syntax closes its brackets"
     );
     *rest = &rest[1..];
-    if repeats { Closed::Repeats } else { Closed::Plainly }
+    if repeats { GroupEnd::Repeats } else { GroupEnd::Plainly }
 }
 
 /// Makes the last arguments, which `again` repeats, one repeatable argument.

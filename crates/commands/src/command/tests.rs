@@ -72,7 +72,7 @@ fn docs_tell_arguments_for_hints() {
         > COMMAND DOCS echo nosuch
         1) "echo"
         2)  1) "summary"
-            2) "Answers with the message it is given."
+            2) "Returns the given message."
             3) "since"
             4) "1.0.0"
             5) "group"

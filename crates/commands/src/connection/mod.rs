@@ -24,7 +24,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "auth",
         full_name: "auth",
-        summary: "Shows the node who the client is.",
+        summary: "Authenticates the connection.",
         syntax: "[username] password",
         group: Group::Connection,
         complexity: "O(N) where N is the number of passwords defined for the user",
@@ -36,7 +36,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "echo",
         full_name: "echo",
-        summary: "Answers with the message it is given.",
+        summary: "Returns the given message.",
         syntax: "message",
         group: Group::Connection,
         arity: 2,
@@ -47,7 +47,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "hello",
         full_name: "hello",
-        summary: "Greets the node: chooses the protocol, may authenticate and name the connection.",
+        summary: "Chooses the protocol version; optionally authenticates and names the connection.",
         syntax: "[protover [AUTH username password] [SETNAME clientname]]",
         since: "6.0.0",
         group: Group::Connection,
@@ -59,7 +59,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "ping",
         full_name: "ping",
-        summary: "Answers PONG, or the message it is given.",
+        summary: "Returns PONG, or the given message.",
         syntax: "[message]",
         group: Group::Connection,
         arity: -1,
@@ -80,7 +80,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "reset",
         full_name: "reset",
-        summary: "Makes the connection as it was when it was new.",
+        summary: "Resets the connection to its initial state.",
         since: "6.2.0",
         group: Group::Connection,
         arity: 1,

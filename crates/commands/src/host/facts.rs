@@ -8,7 +8,7 @@ use settings::ChangeError;
 use store::UnixMillis;
 use timers::TimerAnswer;
 
-use crate::{Histogram, Kind, OwnedArgs, Session, Space, Spec};
+use crate::{Histogram, OwnedArgs, Session, Space, Spec, SubscriptionKind};
 
 /// A node at one moment. Counters count from its start, or from the last CONFIG RESETSTAT.
 #[derive(Clone, Default, Debug)]
@@ -164,9 +164,9 @@ impl ClientFacts {
             is_closing: session.closing,
             no_evict: session.no_evict,
             no_touch: session.no_touch,
-            channels: session.subscriptions.count(Kind::Channel),
-            patterns: session.subscriptions.count(Kind::Pattern),
-            sharded_channels: session.subscriptions.count(Kind::ShardChannel),
+            channels: session.subscriptions.count(SubscriptionKind::Channel),
+            patterns: session.subscriptions.count(SubscriptionKind::Pattern),
+            sharded_channels: session.subscriptions.count(SubscriptionKind::ShardChannel),
             queued: session.queue.as_ref().map(|queue| queue.commands.len()),
             queued_bytes: session.queue.as_ref().map_or(0, |queue| queue.bytes),
             is_resp3: session.protocol == Protocol::Resp3,

@@ -10,7 +10,7 @@ use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "info",
     full_name: "info",
-    summary: "Tells how the node is: clients, memory, traffic, keys.",
+    summary: "Returns information about the node: clients, memory, traffic, keys.",
     syntax: "[section [section ...]]",
     group: Group::Server,
     arity: -1,

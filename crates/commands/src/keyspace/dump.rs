@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use settings::NotifyClasses;
-use store::{Access, AccessMark, Effect, UnixMillis};
+use store::{AccessMark, AccessTracking, Effect, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
@@ -28,7 +28,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "restore",
         full_name: "restore",
-        summary: "Makes a key from a value in serialised form.",
+        summary: "Creates a key from a value in serialised form.",
         syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
         since: "2.6.0",
         complexity: "O(N) where N is the size of the value.",
@@ -50,7 +50,7 @@ fn dump(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn restore(context: &mut Context<'_>) -> Result<(), Error> {
-    let options = Options::parse(context)?;
+    let options = RestoreOptions::parse(context)?;
     let key = context.key(1);
     if !options.replace && context.keys.find(&key).is_some() {
         return Err(Error::fixed("BUSYKEY Target key name already exists."));
@@ -99,7 +99,7 @@ fn value_of<'a>(context: &Context<'a>) -> Result<Cow<'a, [u8]>, Error> {
 }
 
 #[derive(Default)]
-struct Options {
+struct RestoreOptions {
     replace: bool,
     /// True if the time to live is an absolute time since 1970.
     absolute: bool,
@@ -113,10 +113,10 @@ enum Expiry {
     Past,
 }
 
-impl Options {
-    fn parse(context: &Context<'_>) -> Result<Options, Error> {
+impl RestoreOptions {
+    fn parse(context: &Context<'_>) -> Result<RestoreOptions, Error> {
         let args = context.args;
-        let (mut options, mut idle, mut frequency) = (Options::default(), None, None);
+        let (mut options, mut idle, mut frequency) = (RestoreOptions::default(), None, None);
         let mut index = 4;
         while index < args.len() {
             let has_value = index + 1 < args.len();
@@ -137,8 +137,10 @@ impl Options {
         }
         let env = context.keys.env();
         options.mark = match env.access {
-            Access::Lru => idle.map(|seconds| AccessMark::idle_for(env.now, seconds)),
-            Access::Lfu(_) => frequency.map(|count| AccessMark::with_frequency(env.now, count)),
+            AccessTracking::Lru => idle.map(|seconds| AccessMark::idle_for(env.now, seconds)),
+            AccessTracking::Lfu(_) => {
+                frequency.map(|count| AccessMark::with_frequency(env.now, count))
+            }
         };
         Ok(options)
     }

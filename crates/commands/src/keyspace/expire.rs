@@ -24,7 +24,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expire",
         full_name: "expire",
-        summary: "Lets a key expire after a number of seconds.",
+        summary: "Sets the expiry of a key in seconds.",
         syntax: "key seconds [NX | XX | GT | LT]",
         run: Some(expire),
         ..SETTER
@@ -32,7 +32,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpire",
         full_name: "pexpire",
-        summary: "Lets a key expire after a number of milliseconds.",
+        summary: "Sets the expiry of a key in milliseconds.",
         syntax: "key milliseconds [NX | XX | GT | LT]",
         since: "2.6.0",
         run: Some(pexpire),
@@ -41,7 +41,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expireat",
         full_name: "expireat",
-        summary: "Lets a key expire at a Unix time in seconds.",
+        summary: "Sets the expiry of a key to a Unix time in seconds.",
         syntax: "key unix-time-seconds [NX | XX | GT | LT]",
         since: "1.2.0",
         run: Some(expireat),
@@ -50,7 +50,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpireat",
         full_name: "pexpireat",
-        summary: "Lets a key expire at a Unix time in milliseconds.",
+        summary: "Sets the expiry of a key to a Unix time in milliseconds.",
         syntax: "key unix-time-milliseconds [NX | XX | GT | LT]",
         since: "2.6.0",
         run: Some(pexpireat),
@@ -59,7 +59,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "ttl",
         full_name: "ttl",
-        summary: "Tells in how many seconds a key expires.",
+        summary: "Returns the time to live of a key in seconds.",
         syntax: "key",
         run: Some(ttl),
         ..GETTER
@@ -67,7 +67,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pttl",
         full_name: "pttl",
-        summary: "Tells in how many milliseconds a key expires.",
+        summary: "Returns the time to live of a key in milliseconds.",
         syntax: "key",
         since: "2.6.0",
         run: Some(pttl),
@@ -76,7 +76,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "expiretime",
         full_name: "expiretime",
-        summary: "Tells the Unix time in seconds at which a key expires.",
+        summary: "Returns the Unix time in seconds at which a key expires.",
         syntax: "key",
         since: "7.0.0",
         run: Some(expiretime),
@@ -85,7 +85,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pexpiretime",
         full_name: "pexpiretime",
-        summary: "Tells the Unix time in milliseconds at which a key expires.",
+        summary: "Returns the Unix time in milliseconds at which a key expires.",
         syntax: "key",
         since: "7.0.0",
         run: Some(pexpiretime),
@@ -94,7 +94,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "persist",
         full_name: "persist",
-        summary: "Lets a key no longer expire.",
+        summary: "Removes the expiry of a key.",
         syntax: "key",
         since: "2.2.0",
         arity: 2,
@@ -133,7 +133,7 @@ fn pexpireat(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn set_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) -> Result<(), Error> {
-    let condition = Condition::parse(context)?;
+    let condition = ExpireCondition::parse(context)?;
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
     let at = parse_time(context, unit, base, now)?;
@@ -182,16 +182,16 @@ fn parse_time(
 
 /// The condition on the key's present expiry for setting a new one: NX, XX, GT, LT.
 #[derive(Default)]
-struct Condition {
+struct ExpireCondition {
     only_without: bool,
     only_with: bool,
     only_later: bool,
     only_sooner: bool,
 }
 
-impl Condition {
-    fn parse(context: &Context<'_>) -> Result<Condition, Error> {
-        let mut condition = Condition::default();
+impl ExpireCondition {
+    fn parse(context: &Context<'_>) -> Result<ExpireCondition, Error> {
+        let mut condition = ExpireCondition::default();
         for option in context.args.from(3) {
             match option.to_ascii_lowercase().as_slice() {
                 b"nx" => condition.only_without = true,
@@ -207,7 +207,7 @@ impl Condition {
         condition.checked()
     }
 
-    fn checked(self) -> Result<Condition, Error> {
+    fn checked(self) -> Result<ExpireCondition, Error> {
         if self.only_without && (self.only_with || self.only_later || self.only_sooner) {
             return Err(Error::fixed(
                 "ERR NX and XX, GT or LT options at the same time are not compatible",

@@ -12,11 +12,11 @@ pub(crate) mod debug; //  DEBUG.
 pub(crate) mod wait; //   WAIT.
 mod walk; //              Iterates over the occupied slots.
 
-use store::Value;
+use store::StoredValue;
 
 /// Returns the type name that `TYPE` returns and `SCAN ... TYPE` filters by.
-fn type_name(value: Value<'_>) -> &'static str {
+fn type_name(value: StoredValue<'_>) -> &'static str {
     match value {
-        Value::Bytes(_) | Value::Integer(_) | Value::Shared(_) => "string",
+        StoredValue::Bytes(_) | StoredValue::Integer(_) | StoredValue::Shared(_) => "string",
     }
 }

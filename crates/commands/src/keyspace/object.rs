@@ -1,6 +1,6 @@
 //! OBJECT: the encoding and the usage of a value. Inspecting a value does not count as a use.
 
-use store::{Access, Found, Value};
+use store::{AccessTracking, Found, StoredValue};
 
 use crate::Error;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "object",
     full_name: "object",
-    summary: "Looks into how values are kept.",
+    summary: "Shows the internal representation of values.",
     since: "2.2.3",
     complexity: "Depends on subcommand.",
     arity: -2,
@@ -30,7 +30,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "encoding",
         full_name: "object|encoding",
-        summary: "Tells in which of its forms a value is kept.",
+        summary: "Returns the internal encoding of a value.",
         syntax: "key",
         run: Some(encoding),
         ..QUESTION
@@ -38,7 +38,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "freq",
         full_name: "object|freq",
-        summary: "Tells how often a key was used, on a logarithmic scale.",
+        summary: "Returns the access frequency of a key, on a logarithmic scale.",
         syntax: "key",
         since: "4.0.0",
         run: Some(freq),
@@ -57,7 +57,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "idletime",
         full_name: "object|idletime",
-        summary: "Tells how many seconds ago a key was used.",
+        summary: "Returns the seconds since the last access to a key.",
         syntax: "key",
         run: Some(idletime),
         ..QUESTION
@@ -65,7 +65,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "refcount",
         full_name: "object|refcount",
-        summary: "Tells how many references to a value Redis would count.",
+        summary: "Returns the reference count of a value, as Redis would.",
         syntax: "key",
         run: Some(refcount),
         ..QUESTION
@@ -94,8 +94,8 @@ fn refcount(context: &mut Context<'_>) -> Result<(), Error> {
 /// largest possible count for them.
 pub(super) fn reference_count(found: &Found<'_>) -> i64 {
     match found.value() {
-        Value::Integer(0..10_000) => i64::from(i32::MAX),
-        Value::Integer(_) | Value::Bytes(_) | Value::Shared(_) => 1,
+        StoredValue::Integer(0..10_000) => i64::from(i32::MAX),
+        StoredValue::Integer(_) | StoredValue::Bytes(_) | StoredValue::Shared(_) => 1,
     }
 }
 
@@ -104,10 +104,10 @@ fn idletime(context: &mut Context<'_>) -> Result<(), Error> {
     let (now, access) = (context.keys.now(), context.keys.env().access);
     match (context.keys.peek(&key), access) {
         (None, _) => context.reply.null(),
-        (Some(found), Access::Lru) => {
+        (Some(found), AccessTracking::Lru) => {
             context.reply.integer(found.item.mark().idle_seconds(now).into());
         }
-        (Some(_), Access::Lfu(_)) => {
+        (Some(_), AccessTracking::Lfu(_)) => {
             return Err(Error::fixed(
                 "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that \
                  when switching between policies at runtime LRU and LFU data will take some time \
@@ -123,10 +123,10 @@ fn freq(context: &mut Context<'_>) -> Result<(), Error> {
     let (now, access) = (context.keys.now(), context.keys.env().access);
     match (context.keys.peek(&key), access) {
         (None, _) => context.reply.null(),
-        (Some(found), Access::Lfu(tuning)) => {
+        (Some(found), AccessTracking::Lfu(tuning)) => {
             context.reply.integer(found.item.mark().frequency(now, tuning).into());
         }
-        (Some(_), Access::Lru) => {
+        (Some(_), AccessTracking::Lru) => {
             return Err(Error::fixed(
                 "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
                  Please note that when switching between policies at runtime LRU and LFU data \
@@ -139,7 +139,7 @@ fn freq(context: &mut Context<'_>) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use store::{Access, LfuTuning};
+    use store::{AccessTracking, LfuTuning};
 
     use crate::testing::{TestNode, check, check_on};
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn frequency_is_told_where_it_is_counted() {
         let mut node = TestNode::default();
-        node.env.access = Access::Lfu(LfuTuning { log_factor: 10, decay_minutes: 1 });
+        node.env.access = AccessTracking::Lfu(LfuTuning { log_factor: 10, decay_minutes: 1 });
         check_on(
             &mut node,
             r"

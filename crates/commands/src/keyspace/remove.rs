@@ -11,7 +11,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "del",
         full_name: "del",
-        summary: "Removes keys, whatever they hold.",
+        summary: "Removes keys.",
         syntax: "key...",
         complexity: "O(N) where N is the number of keys; large values are freed in the background.",
         arity: -2,
@@ -23,7 +23,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "unlink",
         full_name: "unlink",
-        summary: "Removes keys; what they took is freed in the background.",
+        summary: "Removes keys; their memory is freed in the background.",
         syntax: "key...",
         since: "4.0.0",
         complexity: "O(N) where N is the number of keys; large values are freed in the background.",
@@ -48,7 +48,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "touch",
         full_name: "touch",
-        summary: "Notes a use of keys, as reading them would, and counts those that exist.",
+        summary: "Updates the access time of keys, and counts those that exist.",
         syntax: "key...",
         since: "3.2.1",
         complexity: "O(N) where N is the number of keys that will be touched.",
@@ -61,7 +61,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "type",
         full_name: "type",
-        summary: "Tells the type of the value a key holds.",
+        summary: "Returns the type of the value of a key.",
         syntax: "key",
         arity: 2,
         flags: Flags::of(&[Flag::ReadOnly, Flag::Fast]),

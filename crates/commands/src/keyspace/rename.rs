@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use placement::Slot;
 use settings::NotifyClasses;
-use store::{Encoding, Found, Key, NewValue, UnixMillis, Value};
+use store::{Encoding, Found, Key, NewValue, StoredValue, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
@@ -14,7 +14,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "rename",
         full_name: "rename",
-        summary: "Gives a key another name, in place of any key that has it.",
+        summary: "Renames a key, and replaces any key of the new name.",
         syntax: "key newkey",
         arity: 3,
         flags: Flags::of(&[Flag::Write]),
@@ -25,7 +25,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "renamenx",
         full_name: "renamenx",
-        summary: "Gives a key another name, unless a key has it already.",
+        summary: "Renames a key, unless a key of the new name exists.",
         syntax: "key newkey",
         arity: 3,
         flags: Flags::of(&[Flag::Write, Flag::Fast]),
@@ -64,10 +64,10 @@ enum OwnedValue {
 impl Moving {
     fn of(found: &Found<'_>) -> Moving {
         let value = match (found.value(), found.item.encoding()) {
-            (Value::Integer(number), _) => OwnedValue::Integer(number),
-            (Value::Shared(shared), _) => OwnedValue::Shared(shared.to_arc()),
-            (Value::Bytes(bytes), Encoding::Raw) => OwnedValue::Raw(bytes.to_vec()),
-            (Value::Bytes(bytes), Encoding::Embstr | Encoding::Int) => {
+            (StoredValue::Integer(number), _) => OwnedValue::Integer(number),
+            (StoredValue::Shared(shared), _) => OwnedValue::Shared(shared.to_arc()),
+            (StoredValue::Bytes(bytes), Encoding::Raw) => OwnedValue::Raw(bytes.to_vec()),
+            (StoredValue::Bytes(bytes), Encoding::Embstr | Encoding::Int) => {
                 OwnedValue::Plain(bytes.to_vec())
             }
         };

@@ -2,7 +2,8 @@
 //!
 //! A cursor is a position in the order of (slot, hash): `slot << 34 | position`, in decimal. It refers to no state
 //! of the node, so it never becomes invalid, and a key that exists during a whole scan is returned by that scan,
-//! however many other keys are added and removed meanwhile.
+//! however many other keys are added and removed meanwhile. That holds on one process: each process hashes with a
+//! seed of its own, so after a failover the same cursor is another position, and keys may be repeated or skipped.
 
 use placement::Slot;
 use store::{Found, ScanPosition};
@@ -30,7 +31,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "scan",
         full_name: "scan",
-        summary: "Walks over all keys, some at a time.",
+        summary: "Iterates over all keys, some at a time.",
         syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
         since: "2.8.0",
         complexity: "O(COUNT) for every call, O(N) for a whole walk over N keys.",
@@ -64,8 +65,8 @@ fn keys(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn scan(context: &mut Context<'_>) -> Result<(), Error> {
     let cursor = Cursor::parse(context.args.at(1))?;
-    let options = Options::parse(context)?;
-    let mut page = Page::default();
+    let options = ScanOptions::parse(context)?;
+    let mut page = ScanPage::default();
     let mut next = Some(cursor);
     while let Some(from) = next.filter(|_| page.seen < options.count) {
         next = page.fill(&mut context.keys, from, &options);
@@ -126,7 +127,7 @@ fn parse_unsigned(text: &[u8]) -> Option<u64> {
 }
 
 /// The options of SCAN besides the cursor.
-struct Options<'a> {
+struct ScanOptions<'a> {
     count: usize,
     pattern: Pattern<'a>,
     type_name: Option<&'a [u8]>,
@@ -134,11 +135,11 @@ struct Options<'a> {
 
 const COUNT_UNLESS_TOLD: usize = 10;
 
-impl<'a> Options<'a> {
-    fn parse(context: &Context<'a>) -> Result<Options<'a>, Error> {
+impl<'a> ScanOptions<'a> {
+    fn parse(context: &Context<'a>) -> Result<ScanOptions<'a>, Error> {
         let args = context.args;
         let mut options =
-            Options { count: COUNT_UNLESS_TOLD, pattern: Pattern::Any, type_name: None };
+            ScanOptions { count: COUNT_UNLESS_TOLD, pattern: Pattern::Any, type_name: None };
         for index in (2..args.len()).step_by(2) {
             let value = args.get(index + 1).ok_or(Error::SYNTAX)?;
             match args.at(index).to_ascii_lowercase().as_slice() {
@@ -184,16 +185,21 @@ impl<'a> Pattern<'a> {
 
 /// The results of one call of SCAN so far.
 #[derive(Default)]
-struct Page {
+struct ScanPage {
     names: Vec<Vec<u8>>,
     /// Number of keys examined, whether they match or not.
     seen: usize,
 }
 
-impl Page {
+impl ScanPage {
     /// Examines keys of the first occupied slot from `from` on, until the page is full or the slot has no more.
     /// Returns the position to continue from; `None` after the last slot. Expired keys are removed.
-    fn fill(&mut self, keys: &mut Keys<'_>, from: Cursor, options: &Options<'_>) -> Option<Cursor> {
+    fn fill(
+        &mut self,
+        keys: &mut Keys<'_>,
+        from: Cursor,
+        options: &ScanOptions<'_>,
+    ) -> Option<Cursor> {
         let slot = keys.occupied(from.slot)?;
         let start = if slot == from.slot { from.position } else { ScanPosition::START };
         let left = options.count - self.seen;

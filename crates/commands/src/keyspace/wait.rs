@@ -10,7 +10,7 @@ use crate::{Acknowledged, Block, Error};
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "wait",
     full_name: "wait",
-    summary: "Waits until so many backups have what this connection wrote; tells how many have.",
+    summary: "Waits until N backups have this connection's writes; returns how many have.",
     syntax: "numreplicas timeout",
     since: "3.0.0",
     arity: 3,

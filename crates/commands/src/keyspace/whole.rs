@@ -22,7 +22,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "randomkey",
         full_name: "randomkey",
-        summary: "Names some key, chosen by chance.",
+        summary: "Returns a random key.",
         arity: 1,
         flags: Flags::of(&[Flag::ReadOnly, Flag::WholeKeyspace]),
         run: Some(randomkey),
@@ -39,7 +39,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "flushdb",
         full_name: "flushdb",
-        summary: "Removes all keys of the database, the only one there is.",
+        summary: "Removes all keys of the database.",
         syntax: "[ASYNC | SYNC]",
         complexity: "O(1) for each slot that holds keys; they are freed in the background.",
         ..FLUSH

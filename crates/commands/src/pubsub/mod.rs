@@ -9,7 +9,7 @@ mod tests;
 
 pub use subscribe::dismiss;
 pub(crate) use subscribe::silence;
-pub use subscriptions::{Kind, Space, Subscriptions};
+pub use subscriptions::{Space, SubscriptionKind, Subscriptions};
 
 use crate::help::help;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
@@ -45,7 +45,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "psubscribe",
         full_name: "psubscribe",
-        summary: "Listens to all channels whose names match one of the patterns.",
+        summary: "Subscribes to all channels whose names match one of the patterns.",
         syntax: "pattern [pattern ...]",
         since: "2.0.0",
         complexity: "O(N) where N is the number of patterns named",
@@ -57,7 +57,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "ssubscribe",
         full_name: "ssubscribe",
-        summary: "Listens to shard channels, which live where the slots of their names do.",
+        summary: "Subscribes to shard channels, which belong to the slots of their names.",
         syntax: "shardchannel [shardchannel ...]",
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels named",
@@ -70,7 +70,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "unsubscribe",
         full_name: "unsubscribe",
-        summary: "Stops listening to channels; to all of them if none is named.",
+        summary: "Unsubscribes from channels; from all of them if none is named.",
         syntax: "[channel [channel ...]]",
         since: "2.0.0",
         complexity: "O(N) where N is the number of channels left",
@@ -82,7 +82,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "punsubscribe",
         full_name: "punsubscribe",
-        summary: "Stops listening to patterns; to all of them if none is named.",
+        summary: "Unsubscribes from patterns; from all of them if none is named.",
         syntax: "[pattern [pattern ...]]",
         since: "2.0.0",
         complexity: "O(N) where N is the number of patterns left",
@@ -94,7 +94,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "sunsubscribe",
         full_name: "sunsubscribe",
-        summary: "Stops listening to shard channels; to all of them if none is named.",
+        summary: "Unsubscribes from shard channels; from all of them if none is named.",
         syntax: "[shardchannel [shardchannel ...]]",
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels left",
@@ -107,7 +107,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "publish",
         full_name: "publish",
-        summary: "Sends a message to all who listen to a channel.",
+        summary: "Sends a message to all subscribers of a channel.",
         syntax: "channel message",
         since: "2.0.0",
         complexity: "O(N+M) where N is the number of listeners and M the number of patterns in use",
@@ -119,7 +119,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "spublish",
         full_name: "spublish",
-        summary: "Sends a message to all who listen to a shard channel.",
+        summary: "Sends a message to all subscribers of a shard channel.",
         syntax: "shardchannel message",
         since: "7.0.0",
         complexity: "O(N) where N is the number of listeners",
@@ -132,7 +132,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "pubsub",
         full_name: "pubsub",
-        summary: "Tells who listens to what.",
+        summary: "Shows the subscriptions of the node.",
         since: "2.8.0",
         complexity: "Depends on the subcommand",
         arity: -2,
@@ -145,7 +145,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "channels",
         full_name: "pubsub|channels",
-        summary: "Lists the channels that somebody listens to.",
+        summary: "Lists the channels that have subscribers.",
         syntax: "[pattern]",
         complexity: "O(N) where N is the number of such channels",
         arity: -2,
@@ -155,7 +155,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "numsub",
         full_name: "pubsub|numsub",
-        summary: "Counts who listens to each of the channels by its name.",
+        summary: "Counts the subscribers of each of the channels, without patterns.",
         syntax: "[channel [channel ...]]",
         complexity: "O(N) where N is the number of channels named",
         arity: -2,
@@ -165,7 +165,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "numpat",
         full_name: "pubsub|numpat",
-        summary: "Counts the different patterns that somebody listens to.",
+        summary: "Counts the different patterns that have subscribers.",
         arity: 2,
         run: Some(publish::numpat),
         ..A_QUESTION
@@ -173,7 +173,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "shardchannels",
         full_name: "pubsub|shardchannels",
-        summary: "Lists the shard channels that somebody listens to.",
+        summary: "Lists the shard channels that have subscribers.",
         syntax: "[pattern]",
         since: "7.0.0",
         complexity: "O(N) where N is the number of such shard channels",
@@ -184,7 +184,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "shardnumsub",
         full_name: "pubsub|shardnumsub",
-        summary: "Counts who listens to each of the shard channels.",
+        summary: "Counts the subscribers of each of the shard channels.",
         syntax: "[shardchannel [shardchannel ...]]",
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels named",
@@ -195,7 +195,7 @@ const QUESTIONS: &[Spec] = &[
     Spec {
         name: "help",
         full_name: "pubsub|help",
-        summary: "Says what can be asked.",
+        summary: "Lists the subcommands.",
         since: "6.2.0",
         arity: 2,
         flags: Flags::of(&[Flag::Loading, Flag::Stale]),

@@ -3,35 +3,35 @@
 use resp::Reply;
 
 use crate::context::Context;
-use crate::{Error, Host, Kind, Session};
+use crate::{Error, Host, Session, SubscriptionKind};
 
 pub(super) fn subscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    add_all(context, Kind::Channel)
+    add_all(context, SubscriptionKind::Channel)
 }
 
 pub(super) fn psubscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    add_all(context, Kind::Pattern)
+    add_all(context, SubscriptionKind::Pattern)
 }
 
 pub(super) fn ssubscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    add_all(context, Kind::ShardChannel)
+    add_all(context, SubscriptionKind::ShardChannel)
 }
 
 pub(super) fn unsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    remove_all(context, Kind::Channel)
+    remove_all(context, SubscriptionKind::Channel)
 }
 
 pub(super) fn punsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    remove_all(context, Kind::Pattern)
+    remove_all(context, SubscriptionKind::Pattern)
 }
 
 pub(super) fn sunsubscribe(context: &mut Context<'_>) -> Result<(), Error> {
-    remove_all(context, Kind::ShardChannel)
+    remove_all(context, SubscriptionKind::ShardChannel)
 }
 
 /// Ends all subscriptions of a connection without messages, as RESET does.
 pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
-    for kind in Kind::ALL {
+    for kind in SubscriptionKind::ALL {
         for name in session.subscriptions.list(kind) {
             session.subscriptions.remove(kind, &name);
             host.unsubscribe(session, kind, &name);
@@ -42,7 +42,7 @@ pub(crate) fn silence(session: &mut Session, host: &mut dyn Host) {
 /// Ends a connection's subscription to a shard channel whose slot another node serves now, and notifies the client,
 /// which then subscribes at the new node.
 pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
-    let kind = Kind::ShardChannel;
+    let kind = SubscriptionKind::ShardChannel;
     if session.subscriptions.remove(kind, name) {
         reply.push(3);
         reply.bulk(kind.unsubscribed_word().as_bytes());
@@ -51,7 +51,7 @@ pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
     }
 }
 
-fn add_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
+fn add_all(context: &mut Context<'_>, kind: SubscriptionKind) -> Result<(), Error> {
     for name in context.args.from(1) {
         if let Some(kept) = context.session.subscriptions.add(kind, name) {
             context.host.subscribe(context.session, kind, &kept);
@@ -63,7 +63,7 @@ fn add_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
 
 /// Ends the named subscriptions. Without names it ends all subscriptions of the kind, each with its own
 /// confirmation; if there are none, it sends one confirmation without a name.
-fn remove_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
+fn remove_all(context: &mut Context<'_>, kind: SubscriptionKind) -> Result<(), Error> {
     if context.args.len() > 1 {
         context.args.from(1).for_each(|name| remove(context, kind, name));
         return Ok(());
@@ -76,14 +76,14 @@ fn remove_all(context: &mut Context<'_>, kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-fn remove(context: &mut Context<'_>, kind: Kind, name: &[u8]) {
+fn remove(context: &mut Context<'_>, kind: SubscriptionKind, name: &[u8]) {
     if context.session.subscriptions.remove(kind, name) {
         context.host.unsubscribe(context.session, kind, name);
     }
     confirm(context, kind, kind.unsubscribed_word(), Some(name));
 }
 
-fn confirm(context: &mut Context<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
+fn confirm(context: &mut Context<'_>, kind: SubscriptionKind, word: &str, name: Option<&[u8]>) {
     let count = context.session.subscriptions.reported_count(kind);
     context.session.told = true;
     let reply = &mut context.reply;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The kind of name in a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum SubscriptionKind {
     Channel,
     /// All channels whose names match a glob pattern.
     Pattern,
@@ -26,16 +26,16 @@ pub enum Space {
 /// The names a connection is subscribed to.
 #[derive(Default, Debug)]
 pub struct Subscriptions {
-    channels: Names,
-    patterns: Names,
-    shard_channels: Names,
+    channels: OrderedNames,
+    patterns: OrderedNames,
+    shard_channels: OrderedNames,
     /// Number of all three: read at every command.
     total: usize,
 }
 
 /// A set of names that keeps the order of insertion.
 #[derive(Default, Debug)]
-struct Names {
+struct OrderedNames {
     order: BTreeMap<Arc<[u8]>, u64>,
     next: u64,
 }
@@ -46,28 +46,30 @@ impl Subscriptions {
         self.total == 0
     }
 
-    pub fn count(&self, kind: Kind) -> usize {
+    pub fn count(&self, kind: SubscriptionKind) -> usize {
         self.names(kind).order.len()
     }
 
     /// Returns the count in replies to (un)subscriptions: sharded channels are counted separately, channels and
     /// patterns together.
-    pub(crate) fn reported_count(&self, kind: Kind) -> usize {
+    pub(crate) fn reported_count(&self, kind: SubscriptionKind) -> usize {
         match kind {
-            Kind::Channel | Kind::Pattern => self.count(Kind::Channel) + self.count(Kind::Pattern),
-            Kind::ShardChannel => self.count(Kind::ShardChannel),
+            SubscriptionKind::Channel | SubscriptionKind::Pattern => {
+                self.count(SubscriptionKind::Channel) + self.count(SubscriptionKind::Pattern)
+            }
+            SubscriptionKind::ShardChannel => self.count(SubscriptionKind::ShardChannel),
         }
     }
 
     /// Returns the names of one kind, the oldest subscription first.
-    pub fn list(&self, kind: Kind) -> Vec<Arc<[u8]>> {
+    pub fn list(&self, kind: SubscriptionKind) -> Vec<Arc<[u8]>> {
         let mut names: Vec<_> = self.names(kind).order.iter().collect();
         names.sort_unstable_by_key(|(_, order)| **order);
         names.into_iter().map(|(name, _)| Arc::clone(name)).collect()
     }
 
     /// Adds a name. Returns it as it is stored, or `None` if it was there before.
-    pub(crate) fn add(&mut self, kind: Kind, name: &[u8]) -> Option<Arc<[u8]>> {
+    pub(crate) fn add(&mut self, kind: SubscriptionKind, name: &[u8]) -> Option<Arc<[u8]>> {
         let names = self.names_mut(kind);
         if names.order.contains_key(name) {
             return None;
@@ -80,56 +82,57 @@ impl Subscriptions {
     }
 
     /// Removes a name. Returns whether it was there.
-    pub(crate) fn remove(&mut self, kind: Kind, name: &[u8]) -> bool {
+    pub(crate) fn remove(&mut self, kind: SubscriptionKind, name: &[u8]) -> bool {
         let was_there = self.names_mut(kind).order.remove(name).is_some();
         self.total -= usize::from(was_there);
         was_there
     }
 
-    fn names(&self, kind: Kind) -> &Names {
+    fn names(&self, kind: SubscriptionKind) -> &OrderedNames {
         match kind {
-            Kind::Channel => &self.channels,
-            Kind::Pattern => &self.patterns,
-            Kind::ShardChannel => &self.shard_channels,
+            SubscriptionKind::Channel => &self.channels,
+            SubscriptionKind::Pattern => &self.patterns,
+            SubscriptionKind::ShardChannel => &self.shard_channels,
         }
     }
 
-    fn names_mut(&mut self, kind: Kind) -> &mut Names {
+    fn names_mut(&mut self, kind: SubscriptionKind) -> &mut OrderedNames {
         match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
-            Kind::ShardChannel => &mut self.shard_channels,
+            SubscriptionKind::Channel => &mut self.channels,
+            SubscriptionKind::Pattern => &mut self.patterns,
+            SubscriptionKind::ShardChannel => &mut self.shard_channels,
         }
     }
 }
 
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Channel, Kind::Pattern, Kind::ShardChannel];
+impl SubscriptionKind {
+    pub const ALL: [SubscriptionKind; 3] =
+        [SubscriptionKind::Channel, SubscriptionKind::Pattern, SubscriptionKind::ShardChannel];
 
     /// Returns the first word of the confirmation of a subscription.
     pub(crate) fn subscribed_word(self) -> &'static str {
         match self {
-            Kind::Channel => "subscribe",
-            Kind::Pattern => "psubscribe",
-            Kind::ShardChannel => "ssubscribe",
+            SubscriptionKind::Channel => "subscribe",
+            SubscriptionKind::Pattern => "psubscribe",
+            SubscriptionKind::ShardChannel => "ssubscribe",
         }
     }
 
     pub(crate) fn unsubscribed_word(self) -> &'static str {
         match self {
-            Kind::Channel => "unsubscribe",
-            Kind::Pattern => "punsubscribe",
-            Kind::ShardChannel => "sunsubscribe",
+            SubscriptionKind::Channel => "unsubscribe",
+            SubscriptionKind::Pattern => "punsubscribe",
+            SubscriptionKind::ShardChannel => "sunsubscribe",
         }
     }
 }
 
 impl Space {
     /// Returns the kind of subscription to a channel of this space.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> SubscriptionKind {
         match self {
-            Space::Global => Kind::Channel,
-            Space::Sharded => Kind::ShardChannel,
+            Space::Global => SubscriptionKind::Channel,
+            Space::Sharded => SubscriptionKind::ShardChannel,
         }
     }
 }

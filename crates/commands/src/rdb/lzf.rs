@@ -17,13 +17,13 @@ const REFERENCE_MAX: usize = (1 << 8) + (1 << 3);
 const LONG_REFERENCE: usize = 7;
 
 /// The last positions of byte triples, by their hash. 0 means none: the very first position is never referenced.
-struct Seen(Vec<u32>);
+struct SeenTriples(Vec<u32>);
 
 const HASH_BITS: u32 = 16;
 
-impl Seen {
-    fn new() -> Seen {
-        Seen(vec![0; 1 << HASH_BITS])
+impl SeenTriples {
+    fn new() -> SeenTriples {
+        SeenTriples(vec![0; 1 << HASH_BITS])
     }
 
     /// Records the three bytes at `at`, and returns a possible earlier position of the same bytes.
@@ -106,7 +106,7 @@ fn narrow(len: usize) -> u8 {
 
 /// Compresses `bytes`; `None` if the result would not fit `room`.
 pub(super) fn compress(bytes: &[u8], room: usize) -> Option<Vec<u8>> {
-    let mut seen = Seen::new();
+    let mut seen = SeenTriples::new();
     let mut packed = Packed::new();
     let mut at = 0;
     while at + 2 < bytes.len() {

@@ -8,7 +8,7 @@ mod crc64; // The checksum.
 
 use std::borrow::Cow;
 
-use store::Value;
+use store::StoredValue;
 
 /// The version of the format that Redis 7.0 writes, and the latest that can be read.
 const VERSION: u16 = 10;
@@ -43,7 +43,7 @@ pub(crate) enum PayloadError {
 }
 
 /// Returns the payload of DUMP.
-pub(crate) fn dump(value: Value<'_>) -> Vec<u8> {
+pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
     let mut payload = vec![TYPE_STRING];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -59,7 +59,7 @@ pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>,
 }
 
 /// Returns the number of bytes of the value in an RDB file, for `DEBUG OBJECT`.
-pub(crate) fn serialized_len(value: Value<'_>) -> usize {
+pub(crate) fn serialized_len(value: StoredValue<'_>) -> usize {
     let mut bytes = Vec::new();
     put_value(&mut bytes, value);
     bytes.len()
@@ -75,11 +75,11 @@ fn check(payload: &[u8]) -> Result<(), PayloadError> {
     Ok(())
 }
 
-fn put_value(out: &mut Vec<u8>, value: Value<'_>) {
+fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
     match value {
-        Value::Integer(number) => put_integer(out, number),
-        Value::Bytes(bytes) => put_string(out, bytes),
-        Value::Shared(shared) => put_string(out, shared.bytes()),
+        StoredValue::Integer(number) => put_integer(out, number),
+        StoredValue::Bytes(bytes) => put_string(out, bytes),
+        StoredValue::Shared(shared) => put_string(out, shared.bytes()),
     }
 }
 
@@ -146,7 +146,7 @@ fn put_length(out: &mut Vec<u8>, len: usize) {
 }
 
 fn read_string(payload: &[u8], bytes_max: usize) -> Option<Cow<'_, [u8]>> {
-    let mut reader = Reader(payload);
+    let mut reader = RdbReader(payload);
     if reader.byte()? != TYPE_STRING {
         return None;
     }
@@ -174,9 +174,9 @@ fn decimal(number: impl Into<i64>) -> Cow<'static, [u8]> {
 }
 
 /// The unread bytes.
-struct Reader<'a>(&'a [u8]);
+struct RdbReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> RdbReader<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;

@@ -43,7 +43,7 @@ fn sealed(body: &[u8]) -> Vec<u8> {
 #[test]
 fn payloads_are_those_of_redis() {
     for (string, hex) in DUMPED {
-        let payload = dump(Value::Bytes(string));
+        let payload = dump(StoredValue::Bytes(string));
         assert_eq!(payload, bytes_of(hex), "{}", string.escape_ascii());
         assert_eq!(restore(&payload, NO_LIMIT).as_deref(), Ok(*string));
     }
@@ -53,10 +53,10 @@ fn payloads_are_those_of_redis() {
 fn numbers_are_dumped_as_their_text_is() {
     for number in [0, -7, 127, 128, -129, 300, 32_768, -70_000, i64::MAX, i64::MIN] {
         let text = number.to_string();
-        let payload = dump(Value::Integer(number));
+        let payload = dump(StoredValue::Integer(number));
         // Longer numbers are not compressed, but their text would be.
         if text.len() <= UNCOMPRESSED_BYTES_MAX {
-            assert_eq!(payload, dump(Value::Bytes(text.as_bytes())));
+            assert_eq!(payload, dump(StoredValue::Bytes(text.as_bytes())));
         }
         assert_eq!(restore(&payload, NO_LIMIT).as_deref(), Ok(text.as_bytes()));
     }
@@ -68,15 +68,15 @@ fn lengths_take_as_few_bytes_as_they_need() {
         let mut out = Vec::new();
         put_length(&mut out, len);
         assert_eq!(out.len(), bytes);
-        assert_eq!(Reader(&out).length(), Some(len));
+        assert_eq!(RdbReader(&out).length(), Some(len));
     }
     let wide = [&[LENGTH_64_BITS][..], &5u64.to_be_bytes()].concat();
-    assert_eq!(Reader(&wide).length(), Some(5));
+    assert_eq!(RdbReader(&wide).length(), Some(5));
 }
 
 #[test]
 fn a_payload_that_was_changed_is_refused() {
-    let payload = dump(Value::Bytes(b"hello"));
+    let payload = dump(StoredValue::Bytes(b"hello"));
     for at in 0..payload.len() {
         let mut changed = payload.clone();
         changed[at] ^= 1;
@@ -117,7 +117,7 @@ fn nonsense_under_a_right_checksum_is_refused_and_takes_no_memory() {
 
 #[test]
 fn no_string_longer_than_allowed_is_made() {
-    let payload = dump(Value::Bytes(&[b'a'; 1_000]));
+    let payload = dump(StoredValue::Bytes(&[b'a'; 1_000]));
     assert!(restore(&payload, 1_000).is_ok());
     assert_eq!(restore(&payload, 999), Err(PayloadError::BadFormat));
 }

@@ -11,7 +11,7 @@ use crate::{Error, LatencyEvent};
 pub(super) const SPEC: Spec = Spec {
     name: "latency",
     full_name: "latency",
-    summary: "Tells what kept the node from answering at once.",
+    summary: "Shows causes of slow replies.",
     since: "2.8.13",
     complexity: "Depends on subcommand.",
     arity: -2,
@@ -25,7 +25,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "doctor",
         full_name: "latency|doctor",
-        summary: "Tells in words what was recorded, and what may help.",
+        summary: "Reports the recorded events and possible remedies as text.",
         arity: 2,
         run: Some(doctor),
         ..ADMIN_SERVER
@@ -51,7 +51,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "histogram",
         full_name: "latency|histogram",
-        summary: "Returns how many runs of commands took how long.",
+        summary: "Returns histograms of the duration of commands.",
         syntax: "[command [command ...]]",
         since: "7.0.0",
         complexity: "O(N) where N is the number of commands with latency information being \

@@ -28,7 +28,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "role",
         full_name: "role",
-        summary: "Tells which part the node has in replication.",
+        summary: "Returns the node's role in replication.",
         since: "2.8.12",
         arity: 1,
         flags: Flags::of(&[Flag::NoScript, Flag::Fast]).and(LOADING_STALE),
@@ -38,7 +38,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "shutdown",
         full_name: "shutdown",
-        summary: "Stops the node; what it holds is gone then.",
+        summary: "Stops the node.",
         syntax: "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
         complexity: "O(N) when saving, where N is the total number of keys in all databases when \
                      saving data, otherwise O(1)",

@@ -21,7 +21,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "get",
         full_name: "slowlog|get",
-        summary: "Returns the newest entries, ten unless told otherwise, -1 for all.",
+        summary: "Returns the newest entries, by default ten, -1 for all.",
         syntax: "[count]",
         since: "2.2.12",
         complexity: "O(N) where N is the number of entries returned",
@@ -43,7 +43,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "len",
         full_name: "slowlog|len",
-        summary: "Returns how many entries there are.",
+        summary: "Returns the number of entries.",
         since: "2.2.12",
         arity: 2,
         flags: ADMIN_ALSO_IN_SCRIPTS,

@@ -1,7 +1,7 @@
 //! Strings that are numbers: INCR and its variants. They keep the key's expiry.
 
 use settings::NotifyClasses;
-use store::{Effect, NewValue, Value};
+use store::{Effect, NewValue, StoredValue};
 
 use super::extended::Extended;
 use super::with_bytes;
@@ -43,11 +43,11 @@ fn add(context: &mut Context<'_>, amount: i64) -> Result<(), Error> {
 }
 
 /// Returns the value as a number. A string computed by a command may be a number too.
-fn integer_of(value: Value<'_>) -> Result<i64, Error> {
+fn integer_of(value: StoredValue<'_>) -> Result<i64, Error> {
     match value {
-        Value::Integer(number) => Ok(number),
-        Value::Bytes(bytes) => resp::parse_integer(bytes).ok_or(Error::NOT_AN_INTEGER),
-        Value::Shared(_) => Err(Error::NOT_AN_INTEGER),
+        StoredValue::Integer(number) => Ok(number),
+        StoredValue::Bytes(bytes) => resp::parse_integer(bytes).ok_or(Error::NOT_AN_INTEGER),
+        StoredValue::Shared(_) => Err(Error::NOT_AN_INTEGER),
     }
 }
 

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use store::Value;
+use store::StoredValue;
 
 use crate::context::Context;
 use crate::{Args, Error};
 
 /// The form of the reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
+enum LcsReply {
     Text,
     Length,
     Matches { len_min: usize, lengths: Lengths },
@@ -31,15 +31,15 @@ pub(super) fn lcs(context: &mut Context<'_>) -> Result<(), Error> {
     let (a, b) = (string(context, 1), string(context, 2));
     let wanted = parse(context.args)?;
     check_size(context, &a, &b)?;
-    let table = Table::new(&a, &b);
+    let table = LcsTable::new(&a, &b);
     match wanted {
-        Wanted::Length => context.reply.integer(table.length.into()),
-        Wanted::Text => {
+        LcsReply::Length => context.reply.integer(table.length.into()),
+        LcsReply::Text => {
             let mut text: Vec<u8> = table.way_back().map(|(at, _)| a[at]).collect();
             text.reverse();
             context.reply.bulk(&text);
         }
-        Wanted::Matches { len_min, lengths } => {
+        LcsReply::Matches { len_min, lengths } => {
             let mut matches = table.matches();
             matches.retain(|found| found.len >= len_min);
             reply_matches(context, &matches, lengths);
@@ -50,7 +50,7 @@ pub(super) fn lcs(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn parse(args: Args<'_>) -> Result<Wanted, Error> {
+fn parse(args: Args<'_>) -> Result<LcsReply, Error> {
     let (mut length, mut matches) = (false, false);
     let (mut len_min, mut lengths) = (0, Lengths::Untold);
     let mut words = args.from(3);
@@ -73,9 +73,9 @@ fn parse(args: Args<'_>) -> Result<Wanted, Error> {
         (true, true) => {
             Err(Error::fixed("ERR If you want both the length and indexes, please just use IDX."))
         }
-        (true, false) => Ok(Wanted::Length),
-        (false, true) => Ok(Wanted::Matches { len_min, lengths }),
-        (false, false) => Ok(Wanted::Text),
+        (true, false) => Ok(LcsReply::Length),
+        (false, true) => Ok(LcsReply::Matches { len_min, lengths }),
+        (false, false) => Ok(LcsReply::Text),
     }
 }
 
@@ -83,8 +83,10 @@ fn parse(args: Args<'_>) -> Result<Wanted, Error> {
 fn string(context: &mut Context<'_>, index: usize) -> Arc<Vec<u8>> {
     let key = context.key(index);
     match context.keys.read(&key).map(|found| found.value()) {
-        Some(Value::Shared(shared)) => shared.to_arc(),
-        Some(value @ (Value::Bytes(_) | Value::Integer(_))) => Arc::new(value.to_bytes().into()),
+        Some(StoredValue::Shared(shared)) => shared.to_arc(),
+        Some(value @ (StoredValue::Bytes(_) | StoredValue::Integer(_))) => {
+            Arc::new(value.to_bytes().into())
+        }
         None => Arc::default(),
     }
 }
@@ -128,7 +130,7 @@ fn reply_matches(context: &mut Context<'_>, matches: &[Match], lengths: Lengths)
     }
 }
 
-struct Table<'a> {
+struct LcsTable<'a> {
     a: &'a [u8],
     b: &'a [u8],
     /// Length of the longest common subsequence.
@@ -137,8 +139,8 @@ struct Table<'a> {
     ups: Vec<u64>,
 }
 
-impl<'a> Table<'a> {
-    fn new(a: &'a [u8], b: &'a [u8]) -> Table<'a> {
+impl<'a> LcsTable<'a> {
+    fn new(a: &'a [u8], b: &'a [u8]) -> LcsTable<'a> {
         let mut ups = vec![0u64; (a.len() * b.len()).div_ceil(64)];
         // Lengths for the processed part of `a` and each prefix of `b`, the empty one first.
         let mut row = vec![0u32; b.len() + 1];
@@ -153,7 +155,7 @@ impl<'a> Table<'a> {
                 cell += 1;
             }
         }
-        Table { a, b, length: row[b.len()], ups }
+        LcsTable { a, b, length: row[b.len()], ups }
     }
 
     /// Returns the positions of common bytes in both strings, the last first.

@@ -13,7 +13,7 @@ mod lcs; //      LCS.
 
 use resp::Reply;
 use settings::NotifyClasses;
-use store::{Effect, Key, NewValue, UnixMillis, Value};
+use store::{Effect, Key, NewValue, StoredValue, UnixMillis};
 
 use crate::keys::Keys;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
@@ -61,7 +61,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "decr",
         full_name: "decr",
         syntax: "key",
-        summary: "Takes one from the integer that a key holds; a missing key counts as 0.",
+        summary: "Subtracts one from the integer that a key holds; a missing key counts as 0.",
         arity: 2,
         run: Some(counters::decr),
         ..FAST_WRITE
@@ -70,7 +70,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "decrby",
         full_name: "decrby",
         syntax: "key decrement",
-        summary: "Takes a number from the integer that a key holds; a missing key counts as 0.",
+        summary: "Subtracts a number from the integer that a key holds; a missing key counts as 0.",
         arity: 3,
         run: Some(counters::decrby),
         ..FAST_WRITE
@@ -100,7 +100,7 @@ pub(crate) const SPECS: &[Spec] = &[
         full_name: "getex",
         syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
                  PXAT unix-time-milliseconds | PERSIST]",
-        summary: "Returns the string that a key holds, and sets or clears when the key expires.",
+        summary: "Returns the string that a key holds, and sets or removes its expiry.",
         since: "6.2.0",
         arity: -2,
         flags: Flags::of(&[Flag::Write, Flag::Fast]),
@@ -208,7 +208,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "psetex",
         full_name: "psetex",
         syntax: "key milliseconds value",
-        summary: "Sets a key to a string that expires after so many milliseconds.",
+        summary: "Sets a key to a string with an expiry in milliseconds.",
         since: "2.6.0",
         arity: 4,
         run: Some(set::psetex),
@@ -228,7 +228,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "setex",
         full_name: "setex",
         syntax: "key seconds value",
-        summary: "Sets a key to a string that expires after so many seconds.",
+        summary: "Sets a key to a string with an expiry in seconds.",
         since: "2.0.0",
         arity: 4,
         run: Some(set::setex),
@@ -247,7 +247,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "setrange",
         full_name: "setrange",
         syntax: "key offset value",
-        summary: "Overwrites a part of a string; zeros fill what lies between its end and the part.",
+        summary: "Overwrites a part of a string; a gap behind its end is filled with zeros.",
         since: "2.2.0",
         complexity: "O(M) where M is the length of the part",
         arity: 4,
@@ -279,11 +279,11 @@ pub(crate) const SPECS: &[Spec] = &[
 
 /// Writes a string as a bulk reply; a large one is shared, not copied.
 #[inline]
-pub(crate) fn reply_string(reply: &mut Reply<'_>, value: Value<'_>) {
+pub(crate) fn reply_string(reply: &mut Reply<'_>, value: StoredValue<'_>) {
     match value {
-        Value::Bytes(bytes) => reply.bulk(bytes),
-        Value::Integer(number) => reply.bulk_integer(number),
-        Value::Shared(shared) => reply.bulk_shared(&shared.to_arc()),
+        StoredValue::Bytes(bytes) => reply.bulk(bytes),
+        StoredValue::Integer(number) => reply.bulk_integer(number),
+        StoredValue::Shared(shared) => reply.bulk_shared(&shared.to_arc()),
     }
 }
 
@@ -297,11 +297,11 @@ pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
 }
 
 /// Passes the string's bytes to `read`; a number's digits are formatted on the stack.
-pub(crate) fn with_bytes<R>(value: Value<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
+pub(crate) fn with_bytes<R>(value: StoredValue<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
     match value {
-        Value::Bytes(bytes) => read(bytes),
-        Value::Integer(number) => read(itoa::Buffer::new().format(number).as_bytes()),
-        Value::Shared(shared) => read(shared.bytes()),
+        StoredValue::Bytes(bytes) => read(bytes),
+        StoredValue::Integer(number) => read(itoa::Buffer::new().format(number).as_bytes()),
+        StoredValue::Shared(shared) => read(shared.bytes()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{Args, Error};
 
 /// The condition under which SET sets the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Condition {
+pub(super) enum SetCondition {
     Always,
     /// `NX`
     IfMissing,
@@ -14,12 +14,12 @@ pub(super) enum Condition {
     IfPresent,
 }
 
-impl Condition {
+impl SetCondition {
     pub(super) fn allows(self, present: bool) -> bool {
         match self {
-            Condition::Always => true,
-            Condition::IfMissing => !present,
-            Condition::IfPresent => present,
+            SetCondition::Always => true,
+            SetCondition::IfMissing => !present,
+            SetCondition::IfPresent => present,
         }
     }
 }
@@ -66,7 +66,7 @@ impl<'a> Lifetime<'a> {
 
 /// The unit and base of a deadline's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Clock {
+pub(super) enum DeadlineUnit {
     /// `EX`: relative to now.
     Seconds,
     /// `PX`
@@ -77,28 +77,28 @@ pub(super) enum Clock {
     UnixMillis,
 }
 
-impl Clock {
-    fn named(word: &[u8]) -> Option<Clock> {
-        let names: [(&[u8], Clock); 4] = [
-            (b"ex", Clock::Seconds),
-            (b"px", Clock::Millis),
-            (b"exat", Clock::UnixSeconds),
-            (b"pxat", Clock::UnixMillis),
+impl DeadlineUnit {
+    fn named(word: &[u8]) -> Option<DeadlineUnit> {
+        let names: [(&[u8], DeadlineUnit); 4] = [
+            (b"ex", DeadlineUnit::Seconds),
+            (b"px", DeadlineUnit::Millis),
+            (b"exat", DeadlineUnit::UnixSeconds),
+            (b"pxat", DeadlineUnit::UnixMillis),
         ];
         names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, clock)| *clock)
     }
 
     pub(super) fn is_absolute(self) -> bool {
         match self {
-            Clock::Seconds | Clock::Millis => false,
-            Clock::UnixSeconds | Clock::UnixMillis => true,
+            DeadlineUnit::Seconds | DeadlineUnit::Millis => false,
+            DeadlineUnit::UnixSeconds | DeadlineUnit::UnixMillis => true,
         }
     }
 
     fn factor(self) -> i64 {
         match self {
-            Clock::Seconds | Clock::UnixSeconds => 1_000,
-            Clock::Millis | Clock::UnixMillis => 1,
+            DeadlineUnit::Seconds | DeadlineUnit::UnixSeconds => 1_000,
+            DeadlineUnit::Millis | DeadlineUnit::UnixMillis => 1,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Clock {
 /// several errors, so the number is kept as text until [`Deadline::resolve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Deadline<'a> {
-    pub(super) clock: Clock,
+    pub(super) clock: DeadlineUnit,
     pub(super) number: &'a [u8],
 }
 
@@ -128,7 +128,7 @@ impl Deadline<'_> {
 /// All options after `SET key value`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SetOptions<'a> {
-    pub(super) condition: Condition,
+    pub(super) condition: SetCondition,
     pub(super) lifetime: Lifetime<'a>,
     /// `GET`: the reply is the old value.
     pub(super) returns_old: bool,
@@ -137,17 +137,18 @@ pub(super) struct SetOptions<'a> {
 impl<'a> SetOptions<'a> {
     pub(super) fn parse(args: Args<'a>) -> Result<SetOptions<'a>, Error> {
         let mut options = SetOptions {
-            condition: Condition::Always,
+            condition: SetCondition::Always,
             lifetime: Lifetime::Unsaid,
             returns_old: false,
         };
         let mut words = args.from(3);
         while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"nx") && options.condition != Condition::IfPresent {
-                options.condition = Condition::IfMissing;
-            } else if word.eq_ignore_ascii_case(b"xx") && options.condition != Condition::IfMissing
+            if word.eq_ignore_ascii_case(b"nx") && options.condition != SetCondition::IfPresent {
+                options.condition = SetCondition::IfMissing;
+            } else if word.eq_ignore_ascii_case(b"xx")
+                && options.condition != SetCondition::IfMissing
             {
-                options.condition = Condition::IfPresent;
+                options.condition = SetCondition::IfPresent;
             } else if word.eq_ignore_ascii_case(b"get") {
                 options.returns_old = true;
             } else if word.eq_ignore_ascii_case(b"keepttl") {
@@ -180,7 +181,7 @@ fn deadline<'a>(
     word: &[u8],
     rest: &mut impl Iterator<Item = &'a [u8]>,
 ) -> Result<Lifetime<'a>, Error> {
-    let clock = Clock::named(word).ok_or(Error::SYNTAX)?;
+    let clock = DeadlineUnit::named(word).ok_or(Error::SYNTAX)?;
     let number = rest.next().ok_or(Error::SYNTAX)?;
     Ok(Lifetime::Until(Deadline { clock, number }))
 }

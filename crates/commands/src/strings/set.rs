@@ -3,7 +3,7 @@
 use settings::NotifyClasses;
 use store::Effect;
 
-use super::options::{Clock, Deadline, Lifetime, SetOptions};
+use super::options::{Deadline, DeadlineUnit, Lifetime, SetOptions};
 use super::{put, reply_string, text_value};
 use crate::Error;
 use crate::context::Context;
@@ -65,15 +65,15 @@ pub(super) fn setnx(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn setex(context: &mut Context<'_>) -> Result<(), Error> {
-    set_for(context, Clock::Seconds)
+    set_for(context, DeadlineUnit::Seconds)
 }
 
 pub(super) fn psetex(context: &mut Context<'_>) -> Result<(), Error> {
-    set_for(context, Clock::Millis)
+    set_for(context, DeadlineUnit::Millis)
 }
 
 /// Runs `SETEX key lifetime value`.
-fn set_for(context: &mut Context<'_>, clock: Clock) -> Result<(), Error> {
+fn set_for(context: &mut Context<'_>, clock: DeadlineUnit) -> Result<(), Error> {
     let deadline = Deadline { clock, number: context.args.at(2) };
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());

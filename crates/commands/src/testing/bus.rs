@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use settings::NotifyClasses;
 
-use crate::{Event, Kind, Post, Space, glob_matches};
+use crate::{Event, Post, Space, SubscriptionKind, glob_matches};
 
 #[derive(Default)]
 pub struct Bus {
     /// The events that `PUBLISH` announces before its own message (a server announces all, and also after each
     /// command).
     pub notify: NotifyClasses,
-    listeners: BTreeMap<(Kind, Arc<[u8]>), BTreeSet<u64>>,
+    listeners: BTreeMap<(SubscriptionKind, Arc<[u8]>), BTreeSet<u64>>,
     heard: BTreeMap<u64, Vec<String>>,
 }
 
@@ -21,11 +21,11 @@ impl Bus {
         self.heard.remove(&connection).unwrap_or_default()
     }
 
-    fn names(&self, kind: Kind) -> impl Iterator<Item = &Arc<[u8]>> {
+    fn names(&self, kind: SubscriptionKind) -> impl Iterator<Item = &Arc<[u8]>> {
         self.listeners.keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name)
     }
 
-    fn deliver(&mut self, kind: Kind, name: &[u8], parts: &[&[u8]]) -> usize {
+    fn deliver(&mut self, kind: SubscriptionKind, name: &[u8], parts: &[&[u8]]) -> usize {
         let Some(listeners) = self.listeners.get(&(kind, name.into())) else { return 0 };
         let text = String::from_utf8_lossy(&parts.join(&b' ')).into_owned();
         for listener in listeners {
@@ -37,29 +37,35 @@ impl Bus {
     pub(super) fn publish(&mut self, post: Post<'_>) -> usize {
         let Post { space, channel, payload } = post;
         match space {
-            Space::Sharded => {
-                self.deliver(Kind::ShardChannel, channel, &[b"smessage", channel, payload])
-            }
+            Space::Sharded => self.deliver(
+                SubscriptionKind::ShardChannel,
+                channel,
+                &[b"smessage", channel, payload],
+            ),
             Space::Global => {
-                let patterns = self.names(Kind::Pattern);
+                let patterns = self.names(SubscriptionKind::Pattern);
                 let matching: Vec<_> =
                     patterns.filter(|name| glob_matches(name, channel)).cloned().collect();
-                let direct = self.deliver(Kind::Channel, channel, &[b"message", channel, payload]);
+                let direct = self.deliver(
+                    SubscriptionKind::Channel,
+                    channel,
+                    &[b"message", channel, payload],
+                );
                 let by_pattern = matching.iter().map(|pattern| {
                     let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, payload];
-                    self.deliver(Kind::Pattern, pattern, &parts)
+                    self.deliver(SubscriptionKind::Pattern, pattern, &parts)
                 });
                 direct + by_pattern.sum::<usize>()
             }
         }
     }
 
-    pub(super) fn subscribe(&mut self, connection: u64, kind: Kind, name: &Arc<[u8]>) {
+    pub(super) fn subscribe(&mut self, connection: u64, kind: SubscriptionKind, name: &Arc<[u8]>) {
         let listeners = self.listeners.entry((kind, Arc::clone(name))).or_default();
         assert!(listeners.insert(connection), "subscribed twice");
     }
 
-    pub(super) fn unsubscribe(&mut self, connection: u64, kind: Kind, name: &[u8]) {
+    pub(super) fn unsubscribe(&mut self, connection: u64, kind: SubscriptionKind, name: &[u8]) {
         let key = (kind, name.into());
         let listeners = self.listeners.get_mut(&key).expect("somebody listens");
         assert!(listeners.remove(&connection), "it did not listen");
@@ -87,6 +93,6 @@ impl Bus {
     }
 
     pub(super) fn pattern_count(&self) -> usize {
-        self.names(Kind::Pattern).count()
+        self.names(SubscriptionKind::Pattern).count()
     }
 }

@@ -13,8 +13,8 @@ use store::UnixMillis;
 use super::Bus;
 use crate::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Event, Host, Identity,
-    Kind, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
-    SlowCommand, Space, StallFacts, Unblock,
+    LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
+    SlowCommand, Space, StallFacts, SubscriptionKind, Unblock,
 };
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub struct TestHost {
     pub asked: Vec<OperatorRequest>,
     pub objection: Option<String>,
     /// The requests to the timers, and their answer; `None`: the answer is still pending.
-    pub wishes: Vec<timers::Wish>,
+    pub wishes: Vec<timers::TimerRequest>,
     pub timers_answer: Option<timers::TimerAnswer>,
     /// The reason for refusing callback targets.
     pub callback_objection: Option<String>,
@@ -89,11 +89,11 @@ impl Host for TestHost {
         session.is_monitor = true;
     }
 
-    fn subscribe(&mut self, session: &Session, kind: Kind, name: &Arc<[u8]>) {
+    fn subscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
         self.bus.subscribe(session.id, kind, name);
     }
 
-    fn unsubscribe(&mut self, session: &Session, kind: Kind, name: &[u8]) {
+    fn unsubscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &[u8]) {
         self.bus.unsubscribe(session.id, kind, name);
     }
 
@@ -213,7 +213,7 @@ impl Host for TestHost {
         StallFacts::default()
     }
 
-    fn ask_timers(&mut self, wish: timers::Wish) -> Asked {
+    fn ask_timers(&mut self, wish: timers::TimerRequest) -> Asked {
         if let Some(why) = &self.callback_objection {
             return Asked::Forbidden(why.clone());
         }

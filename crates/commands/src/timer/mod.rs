@@ -9,7 +9,7 @@ mod shown; // Writes answers as replies.
 #[cfg(test)]
 mod tests;
 
-use timers::{Sight, TimerAnswer, TimerRefusal, Wish};
+use timers::{TimerAnswer, TimerQuery, TimerRefusal, TimerRequest};
 
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
@@ -73,7 +73,7 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn del(context: &mut Context<'_>) -> Result<(), Error> {
-    let wish = Wish::Delete(wish::id(context.args.at(1))?);
+    let wish = TimerRequest::Delete(wish::id(context.args.at(1))?);
     let Some(answer) = asked(context, wish)? else { return Ok(()) };
     if let TimerAnswer::Done(_) = answer {
         context.reply.ok();
@@ -83,7 +83,7 @@ fn del(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn get(context: &mut Context<'_>) -> Result<(), Error> {
-    let wish = Wish::See(Sight::Timer(wish::id(context.args.at(1))?));
+    let wish = TimerRequest::See(TimerQuery::Timer(wish::id(context.args.at(1))?));
     let Some(answer) = asked(context, wish)? else { return Ok(()) };
     if let TimerAnswer::Timer(found) = answer {
         shown::timer(found.as_deref(), &mut context.reply);
@@ -94,7 +94,7 @@ fn get(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn list(context: &mut Context<'_>) -> Result<(), Error> {
     let (after, limit) = wish::page(context.args)?;
-    let Some(answer) = asked(context, Wish::See(Sight::Page { after, limit }))? else {
+    let Some(answer) = asked(context, TimerRequest::See(TimerQuery::Page { after, limit }))? else {
         return Ok(());
     };
     if let TimerAnswer::Page(seen) = answer {
@@ -105,7 +105,7 @@ fn list(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Sends the request to the timers. `None`: the command runs again when the answer has arrived.
-fn asked(context: &mut Context<'_>, wish: Wish) -> Result<Option<TimerAnswer>, Error> {
+fn asked(context: &mut Context<'_>, wish: TimerRequest) -> Result<Option<TimerAnswer>, Error> {
     match context.host.ask_timers(wish) {
         Asked::Waiting => Ok(None),
         Asked::Answered(answer) => Ok(Some(answer)),

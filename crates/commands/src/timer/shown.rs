@@ -1,11 +1,11 @@
 //! Writes answers about timers as replies, in the words that TIMER.SET accepts.
 
 use resp::Reply;
-use timers::{Callback, Life, Page, Record, TimeSpan};
+use timers::{Callback, Page, Record, TimeSpan, TimerLife};
 
 /// Writes a timer as a map, or null if there is none or it has ended.
 pub(super) fn timer(record: Option<&Record>, reply: &mut Reply<'_>) {
-    let Some((record, Life::Pending { spec, left, due_in, .. })) =
+    let Some((record, TimerLife::Pending { spec, left, due_in, .. })) =
         record.map(|record| (record, &record.life))
     else {
         return reply.null();

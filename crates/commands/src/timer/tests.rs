@@ -1,8 +1,8 @@
 //! Tests of the requests and replies of TIMER.*, without a cluster: the host returns prepared answers.
 
 use timers::{
-    Callback, HttpTarget, Life, Page, Record, ReplicationFactor, Retry, Seen, Sequence, Spec,
-    TimeSpan, TimerAnswer, TimerId, TimerRefusal, TimerVersion, Wish,
+    Callback, HttpTarget, Page, Record, ReplicationFactor, Retry, Seen, Sequence, TimeSpan,
+    TimerAnswer, TimerId, TimerLife, TimerRefusal, TimerRequest, TimerSpec, TimerVersion,
 };
 
 use crate::testing::TestNode;
@@ -19,9 +19,9 @@ fn answering(answer: TimerAnswer) -> TestNode {
     node
 }
 
-fn spec() -> Spec {
+fn spec() -> TimerSpec {
     let target = HttpTarget::parse("http://10.0.0.7/pop").unwrap();
-    Spec {
+    TimerSpec {
         tags: Vec::new(),
         interval: TimeSpan(1500),
         repeat_for: TimeSpan(3000),
@@ -35,9 +35,11 @@ fn what_is_said_in_words_is_what_json_says() {
     let mut node = answering(TimerAnswer::Done(id()));
     let line = format!("TIMER.SET {ID} 1.5 REPEAT 3 HTTP http://10.0.0.7/pop o");
     assert_eq!(node.run(&line), format!("\"{ID}\""));
-    assert_eq!(node.host.wishes, [Wish::Put { id: id(), spec: spec() }]);
+    assert_eq!(node.host.wishes, [TimerRequest::Put { id: id(), spec: spec() }]);
     node.run("timer.set * 20 replicas 3 retry 5 0.5 timeout 4 tag CALL 2 tag SMS 1 http http://a/");
-    let Some(Wish::Create { spec, factor }) = node.host.wishes.last() else { panic!("a new one") };
+    let Some(TimerRequest::Create { spec, factor }) = node.host.wishes.last() else {
+        panic!("a new one")
+    };
     assert_eq!(*factor, ReplicationFactor::new(3).unwrap());
     assert_eq!(spec.retry, Retry { attempts: 5, backoff: TimeSpan(500) });
     assert_eq!(spec.callback.timeout(), TimeSpan(4000));
@@ -56,10 +58,12 @@ fn a_callback_can_be_a_message_or_a_command() {
     assert_eq!(callbacks, [publish, Callback::Command(words)]);
 }
 
-fn callback(wish: &Wish) -> Option<Callback> {
+fn callback(wish: &TimerRequest) -> Option<Callback> {
     match wish {
-        Wish::Create { spec, .. } | Wish::Put { spec, .. } => Some(spec.callback.clone()),
-        Wish::Delete(_) | Wish::See(_) => None,
+        TimerRequest::Create { spec, .. } | TimerRequest::Put { spec, .. } => {
+            Some(spec.callback.clone())
+        }
+        TimerRequest::Delete(_) | TimerRequest::See(_) => None,
     }
 }
 
@@ -100,8 +104,12 @@ fn what_is_wrong_is_told_and_nobody_is_asked() {
 
 #[test]
 fn a_timer_is_shown_in_the_words_it_was_set_with() {
-    let life =
-        Life::Pending { spec: spec(), left: 2, due_in: TimeSpan(700), quiet_for: TimeSpan::ZERO };
+    let life = TimerLife::Pending {
+        spec: spec(),
+        left: 2,
+        due_in: TimeSpan(700),
+        quiet_for: TimeSpan::ZERO,
+    };
     let version = TimerVersion::default();
     let record = Record { id: id(), version, sequence: Sequence(3), life };
     let mut node = answering(TimerAnswer::Timer(Some(Box::new(record.clone()))));

@@ -2,7 +2,7 @@
 //! interface and checked by the same code: both report the same errors in the same words.
 
 use serde_json::{Map, Value, json};
-use timers::{ReplicationFactor, TimerId, Wish};
+use timers::{ReplicationFactor, TimerId, TimerRequest};
 
 use crate::{Args, Error};
 
@@ -17,16 +17,16 @@ pub(super) fn id(argument: &[u8]) -> Result<TimerId, Error> {
 }
 
 /// Parses `id seconds [options ...] callback`.
-pub(super) fn to_set(args: Args<'_>) -> Result<Wish, Error> {
+pub(super) fn to_set(args: Args<'_>) -> Result<TimerRequest, Error> {
     let body = Value::Object(described(args)?).to_string();
     let parsed = timers::json::parse(body.as_bytes()).map_err(|bad| wrong(&bad.0))?;
     if args.at(1) == NEW {
         let factor = parsed.factor.unwrap_or(ReplicationFactor::DEFAULT);
-        return Ok(Wish::Create { spec: parsed.spec, factor });
+        return Ok(TimerRequest::Create { spec: parsed.spec, factor });
     }
     let id = id(args.at(1))?;
     parsed.fits(id).map_err(|bad| wrong(&bad.0))?;
-    Ok(Wish::Put { id, spec: parsed.spec })
+    Ok(TimerRequest::Put { id, spec: parsed.spec })
 }
 
 /// Returns the equivalent JSON.

@@ -60,7 +60,7 @@ fn is_down(node: &Server) -> bool {
         && answers.iter().all(|answer| is_refused(answer) || names_other(answer))
 }
 
-fn set(node: &Server, name: &str, value: &str) {
+pub(crate) fn set(node: &Server, name: &str, value: &str) {
     let answer = node.client().run(&format!("CLUSTER SETTINGS {name} {value}"));
     assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
     soon("the setting is decided", || node.client().status()["settings"][name] == value);

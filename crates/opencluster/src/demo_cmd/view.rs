@@ -108,7 +108,7 @@ fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     let width = picture_width(status).min(area.width * 3 / 5);
     let columns = [Constraint::Length(width), Constraint::Min(0)];
     let [left, right] = Layout::horizontal(columns).areas(area);
-    let frame_of = screen::panel("buckets: P primary, S backup, + coming");
+    let frame_of = screen::panel("buckets: P primary, S backup, + being filled");
     let picture = screen::picture(status, frame_of.inner(left));
     frame.render_widget(Paragraph::new(picture).block(frame_of), left);
     let nodes = u16::try_from(view.nodes.len()).unwrap_or(u16::MAX).saturating_add(2);

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &GrowArgs) -> Result<String, Failure> {
     let settings = ClusterSettings { backups: args.backups, ..ClusterSettings::default() };
     let mut newcomers = newcomers.into_iter();
     let first = newcomers.next().expect("at least one node");
-    let mut growth = Growth::start(args.seed, Weather::default(), first, (mask, settings));
+    let mut growth = Growth::start(args.seed, Weather::default(), first, mask, settings);
     for newcomer in newcomers {
         growth.join(newcomer);
     }

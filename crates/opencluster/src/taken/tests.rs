@@ -38,7 +38,7 @@ fn whoever_answers_is_called_by_its_name() {
         ("+PONG\r\n-ERR unknown command 'INFO'\r\n", "something that speaks RESP answers there"),
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "a web server answers there"),
         ("SSH-2.0-OpenSSH_9.2\r\n", "something that does not speak RESP answers there"),
-        ("", "something listens there and says nothing"),
+        ("", "a process that does not answer listens there"),
     ];
     for (answer, expected) in cases {
         let (addr, thread) = neighbour(answer);

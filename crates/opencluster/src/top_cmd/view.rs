@@ -71,7 +71,7 @@ fn head_line(view: &View<'_>) -> Line<'static> {
 fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
     let columns = [Constraint::Percentage(55), Constraint::Min(0)];
     let [left, right] = Layout::horizontal(columns).areas(area);
-    let frame_of = screen::panel("buckets: P primary, S backup, + coming");
+    let frame_of = screen::panel("buckets: P primary, S backup, + being filled");
     let picture = screen::picture(view.status, frame_of.inner(left));
     frame.render_widget(Paragraph::new(picture).block(frame_of), left);
     let rows = [Constraint::Percentage(50), Constraint::Min(0)];

@@ -79,8 +79,7 @@ impl Lanes {
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Vec<Value>, Broken> {
-        let place = (ask.server, ask.lane == Lane::Own);
-        self.with(place, |control| {
+        self.with(ask.server, ask.lane == Lane::Own, |control| {
             control.send(&ask.bytes)?;
             (0..ask.answers).map(|_| control.receive()).collect()
         })
@@ -92,22 +91,23 @@ impl Lanes {
         server: Server,
         act: impl FnOnce(&mut Control) -> io::Result<T>,
     ) -> Result<T, Broken> {
-        self.with((server, false), act)
+        self.with(server, false, act)
     }
 
     fn with<T>(
         &mut self,
-        place: (Server, bool),
+        server: Server,
+        is_own: bool,
         act: impl FnOnce(&mut Control) -> io::Result<T>,
     ) -> Result<T, Broken> {
-        let broken = |error: io::Error| Broken::Server { server: place.0, why: error.to_string() };
-        let mut control = match self.connections.remove(&place) {
+        let broken = |error: io::Error| Broken::Server { server, why: error.to_string() };
+        let mut control = match self.connections.remove(&(server, is_own)) {
             Some(control) => control,
-            None => self.connect(place.0).map_err(broken)?,
+            None => self.connect(server).map_err(broken)?,
         };
         let done = act(&mut control).map_err(broken)?;
         // Only a connection without an error is reused.
-        self.connections.insert(place, control);
+        self.connections.insert((server, is_own), control);
         Ok(done)
     }
 

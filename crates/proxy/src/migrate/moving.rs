@@ -114,7 +114,7 @@ impl Mover<'_> {
             drop(sender);
             for number in 0..courtesy.carriers(CARRIERS) {
                 let (receiver, pace) = (&receiver, &pace);
-                scope.spawn(move || self.carry(number, walked, receiver, (pace, courtesy)));
+                scope.spawn(move || self.carry(number, walked, receiver, pace, courtesy));
             }
         });
     }
@@ -205,7 +205,8 @@ impl Mover<'_> {
         number: usize,
         walked: &Walked,
         cargo: &Mutex<Receiver<Cargo>>,
-        (pace, courtesy): (&Pace, Courtesy),
+        pace: &Pace,
+        courtesy: Courtesy,
     ) {
         give_way();
         let mut lanes = self.lanes("carry");

@@ -44,8 +44,8 @@ struct Waiting {
 impl Waiting {
     fn connect(address: &Address, access: &Access, patience: Duration) -> io::Result<Waiting> {
         let poll = Poll::new()?;
-        let place = (poll.registry().try_clone()?, Token(0));
-        let stream = ClusterStream::connect(address, access, place)?;
+        let registry = poll.registry().try_clone()?;
+        let stream = ClusterStream::connect(address, access, registry, Token(0))?;
         let stream = ServerStream::Cluster(Box::new(stream));
         Ok(Waiting { stream, poll, events: Events::with_capacity(16), patience })
     }

@@ -41,7 +41,8 @@ impl ClusterStream {
     pub(crate) fn connect(
         address: &Address,
         access: &Access,
-        (registry, token): (Registry, Token),
+        registry: Registry,
+        token: Token,
     ) -> io::Result<ClusterStream> {
         let learnt = Arc::clone(&access.learnt);
         let seed = learnt.seed(address);

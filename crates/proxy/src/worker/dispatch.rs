@@ -35,7 +35,7 @@ impl Worker<'_> {
             return Ran::NotYet;
         }
         let plan = decide(&self.fleet.view, &self.known, &args);
-        let ran = self.carry_out(index, plan, (request, &args));
+        let ran = self.carry_out(index, plan, request, &args);
         if ran == Ran::Done {
             self.clients[index].waiting_since = None;
         }
@@ -46,7 +46,8 @@ impl Worker<'_> {
         &mut self,
         index: usize,
         plan: Plan,
-        (request, args): (&Request<'_>, &[&[u8]]),
+        request: &Request<'_>,
+        args: &[&[u8]],
     ) -> Ran {
         if let Some(trouble) = &self.fleet.trouble
             && !matches!(plan, Plan::Local | Plan::Refuse(_))
@@ -55,15 +56,15 @@ impl Worker<'_> {
             return self.refuse(index, &text);
         }
         match plan {
-            Plan::Forward(server) => self.forward(index, server, (request, args)),
+            Plan::Forward(server) => self.forward(index, server, request, args),
             Plan::ForwardWaiting(server) => self.wait_at(index, server, args),
-            Plan::Read { key, route } => self.begin_read(index, (key, route), args),
+            Plan::Read { key, route } => self.begin_read(index, key, route, args),
             Plan::Write(bring) => self.begin_write(index, &bring, args),
             Plan::WriteWaiting(bring) => self.bring_first(index, &bring, args),
             Plan::Scatter(scatter) => self.scatter(index, &scatter, args),
-            Plan::Everywhere { servers, merge } => self.everywhere(index, (&servers, merge), args),
+            Plan::Everywhere { servers, merge } => self.everywhere(index, &servers, merge, args),
             Plan::Scan => self.scan(index, args),
-            Plan::Anywhere => self.anywhere(index, (request, args)),
+            Plan::Anywhere => self.anywhere(index, request, args),
             Plan::Channel => self.channel(index, args),
             Plan::Transaction => self.transaction(index, args),
             Plan::Local => self.local(index, args),
@@ -81,7 +82,8 @@ impl Worker<'_> {
         &mut self,
         index: usize,
         server: Server,
-        (request, args): (&Request<'_>, &[&[u8]]),
+        request: &Request<'_>,
+        args: &[&[u8]],
     ) -> Ran {
         let link = match self.shared_link(server, self.clients[index].protocol) {
             Ok(link) => link,
@@ -98,12 +100,12 @@ impl Worker<'_> {
     }
 
     /// Forwards a request to the first server that can be reached.
-    fn anywhere(&mut self, index: usize, request: (&Request<'_>, &[&[u8]])) -> Ran {
+    fn anywhere(&mut self, index: usize, request: &Request<'_>, args: &[&[u8]]) -> Ran {
         let servers = self.fleet.view.walk();
         let protocol = self.clients[index].protocol;
         let up = servers.iter().find(|server| self.shared_link(**server, protocol).is_ok());
         let server = up.or(servers.first()).copied().expect("a map has a server with weight");
-        self.forward(index, server, request)
+        self.forward(index, server, request, args)
     }
 
     /// Handles a missing link: waits for one, or refuses with the reason.

@@ -95,7 +95,7 @@ impl Worker<'_> {
                 }
                 PartRun::Write { route, known } => {
                     let token = self.shared.token();
-                    let task = Task::write_one((route, known), token, &command);
+                    let task = Task::write_one(route, known, token, &command);
                     self.begin_job(index, task, waiter);
                 }
             }
@@ -122,7 +122,8 @@ impl Worker<'_> {
     pub(super) fn everywhere(
         &mut self,
         index: usize,
-        (servers, merge): (&[Server], Merge),
+        servers: &[Server],
+        merge: Merge,
         args: &[&[u8]],
     ) -> Ran {
         let protocol = self.clients[index].protocol;

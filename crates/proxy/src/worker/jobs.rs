@@ -157,7 +157,8 @@ impl Worker<'_> {
     pub(super) fn begin_read(
         &mut self,
         index: usize,
-        (key, route): (usize, Route),
+        key: usize,
+        route: Route,
         args: &[&[u8]],
     ) -> Ran {
         let ticket = self.clients[index].replies.expect();
@@ -249,7 +250,7 @@ impl Worker<'_> {
         running.answers.clear();
         running.expected = ask.answers;
         let awaiter = Awaiter::Job { job: job as u32, serial };
-        self.links[link].push_several(self.now, &ask.bytes, (ask.answers, awaiter));
+        self.links[link].push_several(self.now, &ask.bytes, ask.answers, awaiter);
         self.touch_link(link);
     }
 

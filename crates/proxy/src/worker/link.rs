@@ -144,7 +144,8 @@ impl Link {
         &mut self,
         now: Instant,
         bytes: &[u8],
-        (count, awaiter): (usize, Awaiter),
+        count: usize,
+        awaiter: Awaiter,
     ) {
         if self.awaiting.is_empty() {
             self.since = now;

@@ -138,8 +138,9 @@ impl Worker<'_> {
                 ServerStream::Single(stream.map_err(text)?)
             }
             (Kind::Cluster, Purpose::Shared | Purpose::Own) => {
-                let place = (registry.try_clone().map_err(text)?, link_token(index));
-                let stream = ClusterStream::connect(&known.address, access, place);
+                let registry = registry.try_clone().map_err(text)?;
+                let token = link_token(index);
+                let stream = ClusterStream::connect(&known.address, access, registry, token);
                 ServerStream::Cluster(Box::new(stream.map_err(text)?))
             }
         };

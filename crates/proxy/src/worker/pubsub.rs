@@ -81,7 +81,7 @@ impl Worker<'_> {
     fn ask_about_channels(&mut self, index: usize, args: &[&[u8]]) -> Ran {
         if args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"channels")) {
             let servers = self.fleet.view.walk();
-            return self.everywhere(index, (&servers, Merge::Union), args);
+            return self.everywhere(index, &servers, Merge::Union, args);
         }
         let text = "ERR only PUBSUB CHANNELS is supported: a fleet's server counts proxies, not \
                     their clients";
@@ -288,12 +288,12 @@ impl Worker<'_> {
             let client = &mut self.clients[index];
             client.subscriptions.names.insert(name.clone());
             let count = client.subscriptions.count(name.kind);
-            self.acknowledge(index, name.kind.enter(), (Some(&name.text), count));
+            self.acknowledge(index, name.kind.enter(), Some(&name.text), count);
         }
         self.stirred = true;
     }
 
-    fn acknowledge(&mut self, index: usize, word: &[u8], (name, count): (Option<&[u8]>, i64)) {
+    fn acknowledge(&mut self, index: usize, word: &[u8], name: Option<&[u8]>, count: i64) {
         let protocol = self.clients[index].protocol;
         let message = encoded(protocol, |reply| {
             reply.push(3);
@@ -318,13 +318,13 @@ impl Worker<'_> {
         };
         if names.is_empty() {
             let count = subscriptions.count(kind);
-            self.acknowledge(index, kind.leave(), (None, count));
+            self.acknowledge(index, kind.leave(), None, count);
         }
         for name in names {
             self.clients[index].subscriptions.names.remove(&name);
             self.leave_topic(index, &name);
             let count = self.clients[index].subscriptions.count(kind);
-            self.acknowledge(index, kind.leave(), (Some(&name.text), count));
+            self.acknowledge(index, kind.leave(), Some(&name.text), count);
         }
         Ran::Done
     }

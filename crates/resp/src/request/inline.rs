@@ -11,7 +11,7 @@ use crate::error::ProtocolError;
 /// is partly rewritten.
 pub(super) fn split(line: &mut [u8], spans: &mut Vec<Span>) -> Result<usize, ProtocolError> {
     let spans_before = spans.len();
-    let mut words = Words { line, read: 0, written: 0 };
+    let mut words = InlineWords { line, read: 0, written: 0 };
     loop {
         words.skip_blanks();
         if words.read == words.line.len() {
@@ -27,13 +27,13 @@ pub(super) fn split(line: &mut [u8], spans: &mut Vec<Span>) -> Result<usize, Pro
 
 /// Reads and writes the same line: an unquoted word is never longer than the quoted one, so `written` never
 /// overtakes `read`.
-struct Words<'l> {
+struct InlineWords<'l> {
     line: &'l mut [u8],
     read: usize,
     written: usize,
 }
 
-impl Words<'_> {
+impl InlineWords<'_> {
     fn skip_blanks(&mut self) {
         while self.peek(0).is_some_and(is_blank) {
             self.read += 1;

@@ -17,7 +17,7 @@ use super::upstream::UpstreamId;
 pub(super) const MERGED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// An entry in the client's sequence of replies.
-pub(super) enum Answer {
+pub(super) enum QueuedReply {
     /// The reply is known.
     Ready(Vec<u8>),
     /// Nodes were asked.
@@ -71,7 +71,7 @@ pub(super) enum OnSuccess {
 
 /// The next step of a request.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(super) enum ForwardStep {
     /// The current inquiry needs another reply, or the next inquiry's reply is read.
     GoOn,
     /// The current inquiry did not run and is sent again.
@@ -203,16 +203,16 @@ impl Forwarded {
     }
 
     /// Ends a reply that is an error: it is the inquiry's last one.
-    pub(super) fn end_error(&mut self) -> Next {
+    pub(super) fn end_error(&mut self) -> ForwardStep {
         let inquiry = &mut self.inquiries[self.current];
         let body = core::mem::take(&mut inquiry.body);
         let redirect = inquiry.slot.and_then(|_| Redirect::parse(&body));
         if let Some(redirect) = redirect.filter(|_| inquiry.retries < RETRIES_MAX) {
             inquiry.refusal = body;
-            return Next::Redirected(redirect);
+            return ForwardStep::Redirected(redirect);
         }
         self.fail(body);
-        Next::GoOn
+        ForwardStep::GoOn
     }
 
     /// Ends the current inquiry with its last redirect.
@@ -298,7 +298,7 @@ mod tests {
     fn reply(request: &mut Forwarded, bytes: &[u8]) {
         if bytes.starts_with(b"-") {
             request.take_error_bytes(bytes);
-            assert_eq!(request.end_error(), Next::GoOn);
+            assert_eq!(request.end_error(), ForwardStep::GoOn);
         } else {
             assert_eq!(request.take_bytes(bytes.to_vec()), None);
             request.end_reply().unwrap();

@@ -26,7 +26,7 @@ use std::time::Duration;
 use commands::Table;
 
 pub(crate) use routes::{NodeAddress, Routes};
-use session::Session;
+use session::AnyPortSession;
 
 /// The node that a session belongs to.
 pub(crate) trait Home: Routes {
@@ -72,7 +72,7 @@ where
         clients.fetch_add(1, Ordering::Relaxed);
         let (home, counted) = (Arc::clone(home), Arc::clone(&clients));
         let serve = move || {
-            if let Ok(session) = Session::new(&*home, stream) {
+            if let Ok(session) = AnyPortSession::new(&*home, stream) {
                 session.run();
             }
             counted.fetch_sub(1, Ordering::Relaxed);

@@ -25,11 +25,11 @@ use commands::{Args, Table};
 use placement::Slot;
 use resp::{Output, encode_command};
 
-use super::forwarded::{Answer, Forwarded};
+use super::forwarded::{Forwarded, QueuedReply};
 use super::introduction::Introduction;
-use super::plan::{Plan, plan};
+use super::plan::{ForwardPlan, plan};
 use super::routes::{NodeAddress, Redirect, Routes};
-use super::upstream::{Due, Health, Upstream, UpstreamId, Use};
+use super::upstream::{Due, Upstream, UpstreamHealth, UpstreamId, Use};
 
 /// Maximum number of requests in flight.
 pub(super) const REQUESTS_MAX: usize = 1024;
@@ -54,8 +54,8 @@ pub(super) enum Transaction {
 }
 
 /// A parsed request.
-struct Request {
-    plan: Plan,
+struct ForwardRequest {
+    plan: ForwardPlan,
     /// The encoding that is sent to a node.
     command: Arc<Vec<u8>>,
 }
@@ -73,9 +73,9 @@ enum Closing {
 
 pub(super) struct Pipeline {
     /// Replies that are due, in the client's order.
-    answers: VecDeque<Answer>,
+    answers: VecDeque<QueuedReply>,
     /// A request that must wait for some of them.
-    waiting: Option<Request>,
+    waiting: Option<ForwardRequest>,
     /// The slots of the requests in flight.
     busy: BTreeSet<Slot>,
     /// Number of exclusive requests in flight; below, the bytes of all.
@@ -138,13 +138,13 @@ impl Pipeline {
         debug_assert!(self.wants_request(), "one request at a time waits");
         let words: Vec<&[u8]> = args.iter().collect();
         let plan = plan(table, args);
-        self.waiting = Some(Request { plan, command: command(&words) });
+        self.waiting = Some(ForwardRequest { plan, command: command(&words) });
         self.advance(routes);
     }
 
     /// Answers bytes that are not a request; the client is closed after that.
     pub(super) fn refuse_rest(&mut self, reply: Vec<u8>, routes: &impl Routes) {
-        self.answers.push_back(Answer::Ready(reply));
+        self.answers.push_back(QueuedReply::Ready(reply));
         self.end_input();
         self.advance(routes);
     }
@@ -178,7 +178,7 @@ impl Pipeline {
         if self.tied.is_some() {
             return self.tied;
         }
-        let Some(Answer::Asked(request)) = self.answers.front() else { return None };
+        let Some(QueuedReply::Asked(request)) = self.answers.front() else { return None };
         if self.retry.is_some() {
             return None;
         }
@@ -210,17 +210,17 @@ impl Pipeline {
 
     /// Records that a connection could not be established: nothing was sent on it.
     pub(super) fn unreachable(&mut self, id: UpstreamId, routes: &impl Routes) {
-        self.end_upstream(id, Health::Unreachable);
+        self.end_upstream(id, UpstreamHealth::Unreachable);
         self.advance(routes);
     }
 
     /// Records that a connection broke.
     pub(super) fn lost(&mut self, id: UpstreamId, routes: &impl Routes) {
-        self.end_upstream(id, Health::Lost);
+        self.end_upstream(id, UpstreamHealth::Lost);
         self.advance(routes);
     }
 
-    fn end_upstream(&mut self, id: UpstreamId, health: Health) {
+    fn end_upstream(&mut self, id: UpstreamId, health: UpstreamHealth) {
         let transaction_node = self.transaction_node().cloned();
         let Some(upstream) = self.upstreams.get_mut(&id) else { return };
         upstream.health = health;
@@ -228,7 +228,7 @@ impl Pipeline {
         // Queued commands and watched keys are lost with their connection.
         let was_transaction =
             upstream.purpose == Use::Main && transaction_node.as_ref() == Some(&upstream.address);
-        let outcome_unknown = health == Health::Lost && upstream.owes();
+        let outcome_unknown = health == UpstreamHealth::Lost && upstream.owes();
         let was_tied = self.tied == Some(id);
         if upstream.is_idle() {
             self.upstreams.remove(&id);
@@ -255,7 +255,7 @@ impl Pipeline {
     /// Answers the oldest request with its last redirect, instead of sending it again.
     pub(super) fn give_up(&mut self, routes: &impl Routes) {
         if self.retry.take().is_some() {
-            if let Some(Answer::Asked(request)) = self.answers.front_mut() {
+            if let Some(QueuedReply::Asked(request)) = self.answers.front_mut() {
                 request.give_up();
             }
             self.advance(routes);
@@ -279,7 +279,7 @@ impl Pipeline {
     /// Returns all connections that should exist.
     pub(super) fn upstreams(&self) -> impl Iterator<Item = (UpstreamId, &Upstream)> {
         let all = self.upstreams.iter().map(|(id, upstream)| (*id, upstream));
-        all.filter(|(_, upstream)| upstream.health == Health::Open)
+        all.filter(|(_, upstream)| upstream.health == UpstreamHealth::Open)
     }
 
     /// Returns true if a node has accepted the client's password.
@@ -296,7 +296,7 @@ impl Pipeline {
             }
         }
         if self.answers.is_empty() {
-            self.upstreams.retain(|_, upstream| upstream.health == Health::Open);
+            self.upstreams.retain(|_, upstream| upstream.health == UpstreamHealth::Open);
         }
     }
 
@@ -335,7 +335,7 @@ impl Pipeline {
 
     fn connection(&mut self, to: &NodeAddress, purpose: Use) -> UpstreamId {
         let found = self.upstreams.iter().find(|(_, upstream)| {
-            upstream.health == Health::Open
+            upstream.health == UpstreamHealth::Open
                 && upstream.purpose == purpose
                 && upstream.address == *to
         });
@@ -358,7 +358,7 @@ impl Pipeline {
         self.busy.extend(request.slots());
         self.exclusive += usize::from(request.is_exclusive);
         self.request_bytes += request.bytes();
-        self.answers.push_back(Answer::Asked(request));
+        self.answers.push_back(QueuedReply::Asked(request));
     }
 
     /// Returns the bytes held for the client, without its requests.

@@ -9,7 +9,7 @@ use super::introduction::{Statement, statements};
 
 /// The route of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Plan {
+pub(super) enum ForwardPlan {
     /// Any node will do: use the one the client is connected to.
     Here,
     /// The node that serves this slot.
@@ -62,35 +62,35 @@ pub(super) enum Merge {
     Values,
 }
 
-pub(super) fn plan(table: &Table, args: Args<'_>) -> Plan {
+pub(super) fn plan(table: &Table, args: Args<'_>) -> ForwardPlan {
     // Any node can report a malformed command.
-    let Some(spec) = find(table, args) else { return Plan::Here };
+    let Some(spec) = find(table, args) else { return ForwardPlan::Here };
     if spec.full_name == "exec" {
-        return Plan::Exec; // With any arguments: a node ends the transaction even if it refuses the command.
+        return ForwardPlan::Exec; // With any arguments: a node ends the transaction even if it refuses the command.
     }
     if !spec.accepts(args.len()) {
-        return Plan::Here;
+        return ForwardPlan::Here;
     }
     if let Some(statements) = statements(spec, args) {
-        return Plan::Introduce(statements);
+        return ForwardPlan::Introduce(statements);
     }
     match spec.full_name {
-        "multi" => Plan::Begin,
-        "discard" => Plan::Discard,
-        "unwatch" => Plan::Unwatch,
-        "reset" => Plan::Reset,
-        "quit" => Plan::Quit,
-        "subscribe" | "psubscribe" | "monitor" | "cluster|watch" => Plan::Listen,
+        "multi" => ForwardPlan::Begin,
+        "discard" => ForwardPlan::Discard,
+        "unwatch" => ForwardPlan::Unwatch,
+        "reset" => ForwardPlan::Reset,
+        "quit" => ForwardPlan::Quit,
+        "subscribe" | "psubscribe" | "monitor" | "cluster|watch" => ForwardPlan::Listen,
         "unsubscribe" | "punsubscribe" | "sunsubscribe" => {
-            Plan::Unsubscribe { replies: (args.len() - 1).max(1) }
+            ForwardPlan::Unsubscribe { replies: (args.len() - 1).max(1) }
         }
-        "ssubscribe" => Plan::Refuse(
+        "ssubscribe" => ForwardPlan::Refuse(
             "ERR SSUBSCRIBE is not supported on the any-port; connect to a node's client port",
         ),
         "client|reply" if !args.at(2).eq_ignore_ascii_case(b"on") => {
             let text = "ERR CLIENT REPLY OFF and SKIP are not supported on the any-port; connect \
                         to a node's client port";
-            Plan::Refuse(text)
+            ForwardPlan::Refuse(text)
         }
         _ => by_keys(spec, args),
     }
@@ -105,19 +105,19 @@ fn find(table: &Table, args: Args<'_>) -> Option<&'static Spec> {
     }
 }
 
-fn by_keys(spec: &Spec, args: Args<'_>) -> Plan {
+fn by_keys(spec: &Spec, args: Args<'_>) -> ForwardPlan {
     let keys: Vec<usize> = spec.keys.indices(args.len()).collect();
-    let Some(first) = keys.first() else { return Plan::Here };
+    let Some(first) = keys.first() else { return ForwardPlan::Here };
     let slot_of = |index: usize| Slot::of(args.at(index));
     let slot = slot_of(*first);
     if keys.iter().all(|index| slot_of(*index) == slot) {
-        return if spec.name == "watch" { Plan::Watch(slot) } else { Plan::To(slot) };
+        return if spec.name == "watch" { ForwardPlan::Watch(slot) } else { ForwardPlan::To(slot) };
     }
     match merge_of(spec) {
         // MSET has a value for every key; if not, any node can report it.
-        Some(Merge::Ok) if args.len().is_multiple_of(2) => Plan::Here,
-        Some(merge) => Plan::Scatter(merge, parts(spec, args, &keys)),
-        None => Plan::CrossSlot,
+        Some(Merge::Ok) if args.len().is_multiple_of(2) => ForwardPlan::Here,
+        Some(merge) => ForwardPlan::Scatter(merge, parts(spec, args, &keys)),
+        None => ForwardPlan::CrossSlot,
     }
 }
 
@@ -157,46 +157,50 @@ mod tests {
 
     use super::*;
 
-    fn planned(line: &str) -> Plan {
+    fn planned(line: &str) -> ForwardPlan {
         let args = OwnedArgs::new(line.split_whitespace().map(str::as_bytes));
         plan(&Table::default(), args.args())
     }
 
     #[test]
     fn a_command_goes_where_its_keys_are() {
-        assert_eq!(planned("PING"), Plan::Here);
-        assert_eq!(planned("GET a"), Plan::To(Slot::of(b"a")));
-        assert_eq!(planned("MGET {t}a {t}b"), Plan::To(Slot::of(b"t")));
-        assert_eq!(planned("nosuch a"), Plan::Here);
-        assert_eq!(planned("MSETNX a 1 b 2"), Plan::CrossSlot);
-        assert_eq!(planned("RENAME a b"), Plan::CrossSlot);
-        assert_eq!(planned("WATCH a"), Plan::Watch(Slot::of(b"a")));
-        assert_eq!(planned("OBJECT ENCODING a"), Plan::To(Slot::of(b"a")));
-        assert_eq!(planned("GET"), Plan::Here, "the node says what is wrong");
+        assert_eq!(planned("PING"), ForwardPlan::Here);
+        assert_eq!(planned("GET a"), ForwardPlan::To(Slot::of(b"a")));
+        assert_eq!(planned("MGET {t}a {t}b"), ForwardPlan::To(Slot::of(b"t")));
+        assert_eq!(planned("nosuch a"), ForwardPlan::Here);
+        assert_eq!(planned("MSETNX a 1 b 2"), ForwardPlan::CrossSlot);
+        assert_eq!(planned("RENAME a b"), ForwardPlan::CrossSlot);
+        assert_eq!(planned("WATCH a"), ForwardPlan::Watch(Slot::of(b"a")));
+        assert_eq!(planned("OBJECT ENCODING a"), ForwardPlan::To(Slot::of(b"a")));
+        assert_eq!(planned("GET"), ForwardPlan::Here, "the node says what is wrong");
     }
 
     #[test]
     fn commands_about_the_connection_are_known() {
-        assert_eq!(planned("EXEC now"), Plan::Exec, "a node ends the transaction in any case");
-        assert_eq!(planned("DISCARD now"), Plan::Here);
-        assert_eq!(planned("UNSUBSCRIBE"), Plan::Unsubscribe { replies: 1 });
-        assert_eq!(planned("UNSUBSCRIBE a b"), Plan::Unsubscribe { replies: 2 });
-        assert_eq!(planned("CLUSTER WATCH"), Plan::Listen);
-        assert!(matches!(planned("client setname me"), Plan::Introduce(_)));
-        assert!(matches!(planned("HELLO"), Plan::Introduce(said) if said.is_empty()));
-        assert!(matches!(planned("CLIENT REPLY off"), Plan::Refuse(_)));
-        assert_eq!(planned("CLIENT REPLY ON"), Plan::Here);
+        assert_eq!(
+            planned("EXEC now"),
+            ForwardPlan::Exec,
+            "a node ends the transaction in any case"
+        );
+        assert_eq!(planned("DISCARD now"), ForwardPlan::Here);
+        assert_eq!(planned("UNSUBSCRIBE"), ForwardPlan::Unsubscribe { replies: 1 });
+        assert_eq!(planned("UNSUBSCRIBE a b"), ForwardPlan::Unsubscribe { replies: 2 });
+        assert_eq!(planned("CLUSTER WATCH"), ForwardPlan::Listen);
+        assert!(matches!(planned("client setname me"), ForwardPlan::Introduce(_)));
+        assert!(matches!(planned("HELLO"), ForwardPlan::Introduce(said) if said.is_empty()));
+        assert!(matches!(planned("CLIENT REPLY off"), ForwardPlan::Refuse(_)));
+        assert_eq!(planned("CLIENT REPLY ON"), ForwardPlan::Here);
     }
 
     #[test]
     fn what_can_be_scattered_is_cut_by_slot_and_remembers_its_places() {
-        let Plan::Scatter(Merge::Values, parts) = planned("MGET a b {a}x") else { panic!() };
+        let ForwardPlan::Scatter(Merge::Values, parts) = planned("MGET a b {a}x") else { panic!() };
         let of_a = parts.iter().find(|part| part.slot == Slot::of(b"a")).unwrap();
         assert_eq!(of_a.places, [0, 2]);
         assert_eq!(of_a.args, [b"MGET".to_vec(), b"a".to_vec(), b"{a}x".to_vec()]);
-        let Plan::Scatter(Merge::Ok, parts) = planned("MSET a 1 b 2") else { panic!() };
+        let ForwardPlan::Scatter(Merge::Ok, parts) = planned("MSET a 1 b 2") else { panic!() };
         assert!(parts.iter().all(|part| part.args.len() == 3));
-        assert!(matches!(planned("DEL a b"), Plan::Scatter(Merge::Sum, _)));
-        assert_eq!(planned("MSET a 1 b"), Plan::Here, "the node says what is wrong");
+        assert!(matches!(planned("DEL a b"), ForwardPlan::Scatter(Merge::Sum, _)));
+        assert_eq!(planned("MSET a 1 b"), ForwardPlan::Here, "the node says what is wrong");
     }
 }

@@ -28,7 +28,7 @@ const RETRY_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of pieces in a gathered write.
 const PIECES: usize = 64;
 
-pub(super) struct Session<'h, H> {
+pub(super) struct AnyPortSession<'h, H> {
     home: &'h H,
     client: TcpStream,
     sockets: BTreeMap<UpstreamId, TcpStream>,
@@ -52,11 +52,11 @@ pub(super) struct Session<'h, H> {
     finished: Option<Instant>,
 }
 
-impl<'h, H: Home> Session<'h, H> {
-    pub(super) fn new(home: &'h H, client: TcpStream) -> io::Result<Session<'h, H>> {
+impl<'h, H: Home> AnyPortSession<'h, H> {
+    pub(super) fn new(home: &'h H, client: TcpStream) -> io::Result<AnyPortSession<'h, H>> {
         client.set_nodelay(true)?;
         client.set_nonblocking(true)?;
-        Ok(Session {
+        Ok(AnyPortSession {
             home,
             client,
             sockets: BTreeMap::new(),

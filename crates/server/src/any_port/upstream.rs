@@ -23,7 +23,7 @@ pub(super) enum Use {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Health {
+pub(super) enum UpstreamHealth {
     Open,
     /// The connection could not be established: nothing that is due was sent.
     Unreachable,
@@ -54,7 +54,7 @@ pub(super) struct Piece {
 pub(super) struct Upstream {
     pub address: NodeAddress,
     pub purpose: Use,
-    pub health: Health,
+    pub health: UpstreamHealth,
     pub unsent: Output,
     due: VecDeque<Due>,
     unread: Vec<u8>,
@@ -70,7 +70,7 @@ impl Upstream {
         Upstream {
             address,
             purpose,
-            health: Health::Open,
+            health: UpstreamHealth::Open,
             unsent: Output::default(),
             due: VecDeque::new(),
             unread: Vec::new(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster::data::MoverInput;
 use cluster::map::{Map, Member, Peer};
 use commands::Outcome;
-use store::Access;
+use store::AccessTracking;
 
 use super::{Data, apply_context};
 use crate::clock;
@@ -20,7 +20,7 @@ impl Data {
 
     /// Applies a map to the slots and to what comes from other nodes. The links to its members must exist
     /// ([`super::Links::follow`]).
-    pub(crate) fn follow(&self, map: &Arc<Map>, access: Access) {
+    pub(crate) fn follow(&self, map: &Arc<Map>, access: AccessTracking) {
         let before = (self.map_number() > 0).then(|| self.map());
         let mut outcome = Outcome::default();
         cluster::data::follow(self, map, before.as_deref(), |done| outcome.applied(done));
@@ -29,14 +29,14 @@ impl Data {
         self.tell_mover(MoverInput::MapChanged);
     }
 
-    fn follow_intakes(&self, map: &Map, access: Access, outcome: &mut Outcome) {
+    fn follow_intakes(&self, map: &Map, access: AccessTracking, outcome: &mut Outcome) {
         let now = clock::now();
         let intakes: Vec<_> = {
             let intakes = self.intakes.lock();
             intakes.iter().map(|(peer, intake)| (*peer, Arc::clone(intake))).collect()
         };
         for (peer, intake) in intakes {
-            let mut apply_context = apply_context(self, (now, access), outcome);
+            let mut apply_context = apply_context(self, now, access, outcome);
             let mut intake = intake.lock();
             intake.follow(peer.id, map, &mut apply_context);
             let member = map.member(peer.id).map(Member::peer).filter(|member| *member == peer);

@@ -3,19 +3,20 @@
 
 use cluster::data::ApplyContext;
 use commands::Outcome;
-use store::{Access, Applied, Touch, UnixMillis};
+use store::{AccessTracking, Applied, Touch, UnixMillis};
 
 use super::Data;
 
 /// Returns the surface on which frames are applied.
 pub(crate) fn apply_context<'a>(
     data: &'a Data,
-    (now, access): (UnixMillis, Access),
+    now: UnixMillis,
+    access: AccessTracking,
     outcome: &'a mut Outcome,
 ) -> ApplyContext<'a, Data, impl FnMut(Applied) + use<'a>> {
     let touch = match access {
-        Access::Lru => Touch::at(now, access, 0),
-        Access::Lfu(_) => Touch::Nothing,
+        AccessTracking::Lru => Touch::at(now, access, 0),
+        AccessTracking::Lfu(_) => Touch::Nothing,
     };
     ApplyContext { plane: data, touch, applied: |done| outcome.applied(done) }
 }

@@ -99,7 +99,9 @@ pub(crate) struct Data {
 impl Data {
     pub(crate) fn new(
         me: Peer,
-        (keyspace, kept, view): (Keyspace, KeptCopies, View),
+        keyspace: Keyspace,
+        kept: KeptCopies,
+        view: View,
         mailboxes: Mailboxes,
         mover: Sender<MoverInput>,
     ) -> Data {

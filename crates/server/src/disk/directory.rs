@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) trait Directory {
     type Reader: Read;
-    type Replacement: Replacement;
+    type Replacement: ReplacementFile;
 
     /// Returns the path of a file, for messages.
     fn path_of(&self, name: &str) -> PathBuf;
@@ -25,7 +25,7 @@ pub(crate) trait Directory {
 }
 
 /// New content for a file. Until it is finished, nothing has changed.
-pub(crate) trait Replacement: Write {
+pub(crate) trait ReplacementFile: Write {
     /// Finishes. On return, the new content is on disk and in place.
     fn finish(self) -> io::Result<()>;
 }
@@ -91,7 +91,7 @@ impl Write for FileReplacement {
     }
 }
 
-impl Replacement for FileReplacement {
+impl ReplacementFile for FileReplacement {
     fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;

@@ -6,7 +6,7 @@ use cluster::map::{ClusterId, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::directory::Directory;
-use super::record::{Magic, Next, RecordsReader, RecordsWriter};
+use super::record::{Magic, NextRecord, RecordsReader, RecordsWriter};
 use super::{Damage, DiskError};
 
 pub(super) const FILE: &str = "node";
@@ -23,8 +23,8 @@ impl StoredIdentity {
     pub(super) fn read<D: Directory>(files: &D) -> Result<Option<StoredIdentity>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let identity = match reader.next()? {
-            Next::Record(record) => postcard::from_bytes(record).ok(),
-            Next::End | Next::Torn => return Err(reader.damaged(Damage::CutOff)),
+            NextRecord::Record(record) => postcard::from_bytes(record).ok(),
+            NextRecord::End | NextRecord::Torn => return Err(reader.damaged(Damage::CutOff)),
         };
         identity.map(Some).ok_or_else(|| reader.unreadable())
     }

@@ -15,7 +15,7 @@ use store::{
 };
 
 use super::directory::Directory;
-use super::record::{Magic, Next, RecordsReader, RecordsWriter};
+use super::record::{Magic, NextRecord, RecordsReader, RecordsWriter};
 use super::{Damage, DiskError};
 
 pub(super) const FILE: &str = "items";
@@ -137,8 +137,8 @@ impl<D: Directory> ItemsReader<D> {
     pub(super) fn open(files: &D) -> Result<Option<ItemsReader<D>>, DiskError> {
         let Some(mut reader) = RecordsReader::open(files, FILE, MAGIC)? else { return Ok(None) };
         let head = match reader.next()? {
-            Next::Record(record) => postcard::from_bytes(record).ok(),
-            Next::End | Next::Torn => return Err(reader.damaged(Damage::CutOff)),
+            NextRecord::Record(record) => postcard::from_bytes(record).ok(),
+            NextRecord::End | NextRecord::Torn => return Err(reader.damaged(Damage::CutOff)),
         };
         let head = head.ok_or_else(|| reader.unreadable())?;
         Ok(Some(ItemsReader { reader, head }))
@@ -153,9 +153,11 @@ impl<D: Directory> ItemsReader<D> {
         let mut progress = ReadProgress { slot: None, count: 0 };
         loop {
             let taken = match self.reader.next()? {
-                Next::Record(record) => progress.take(record, to),
+                NextRecord::Record(record) => progress.take(record, to),
                 // The end is a record too, and nothing follows it.
-                Next::End | Next::Torn => return Err(self.reader.damaged(Damage::CutOff)),
+                NextRecord::End | NextRecord::Torn => {
+                    return Err(self.reader.damaged(Damage::CutOff));
+                }
             };
             match taken {
                 Some(ReadStep::More) => {}

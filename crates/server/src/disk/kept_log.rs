@@ -10,7 +10,7 @@ use cluster::map::LogIndex;
 use serde::{Deserialize, Serialize};
 
 use super::directory::Directory;
-use super::record::{self, Magic, Next, RecordsReader, RecordsWriter};
+use super::record::{self, Magic, NextRecord, RecordsReader, RecordsWriter};
 use super::{Damage, DiskError};
 
 pub(super) const FILE: &str = "log";
@@ -18,7 +18,7 @@ const MAGIC: Magic = *b"OCLOG_01";
 
 /// One write to the log. Each is one record, complete or absent.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct LogWrite {
     snapshot: Option<SnapshotData>,
     truncate_from: Option<LogIndex>,
     entries: Vec<Entry>,
@@ -43,9 +43,9 @@ impl KeptLog {
         let mut saved = Saved::default();
         let torn = loop {
             let written = match reader.next()? {
-                Next::Record(record) => postcard::from_bytes::<Written>(record).ok(),
-                Next::End => break false,
-                Next::Torn => break true,
+                NextRecord::Record(record) => postcard::from_bytes::<LogWrite>(record).ok(),
+                NextRecord::End => break false,
+                NextRecord::Torn => break true,
             };
             saved.write(written.ok_or_else(|| reader.unreadable())?.into());
         };
@@ -67,7 +67,7 @@ impl KeptLog {
             self.saved.write(persist); // Goes to disk with the next write.
             return Ok(());
         }
-        let written = Written::from(persist.clone());
+        let written = LogWrite::from(persist.clone());
         self.saved.write(persist);
         if written.snapshot.is_some() {
             return self.rewrite(files);
@@ -80,7 +80,7 @@ impl KeptLog {
 
     fn rewrite<D: Directory>(&self, files: &D) -> io::Result<()> {
         let mut writer = RecordsWriter::begin(files, FILE, MAGIC)?;
-        let whole = Written {
+        let whole = LogWrite {
             snapshot: self.saved.snapshot().cloned(),
             truncate_from: None,
             entries: self.saved.entries().to_vec(),
@@ -91,22 +91,22 @@ impl KeptLog {
     }
 }
 
-impl Written {
+impl LogWrite {
     fn encode(&self) -> Vec<u8> {
         postcard::to_allocvec(self).expect("entries and maps can be written")
     }
 }
 
-impl From<Persist> for Written {
-    fn from(persist: Persist) -> Written {
+impl From<Persist> for LogWrite {
+    fn from(persist: Persist) -> LogWrite {
         let Persist { snapshot, truncate_from, entries, hard_state } = persist;
-        Written { snapshot, truncate_from, entries, hard_state }
+        LogWrite { snapshot, truncate_from, entries, hard_state }
     }
 }
 
-impl From<Written> for Persist {
-    fn from(written: Written) -> Persist {
-        let Written { snapshot, truncate_from, entries, hard_state } = written;
+impl From<LogWrite> for Persist {
+    fn from(written: LogWrite) -> Persist {
+        let LogWrite { snapshot, truncate_from, entries, hard_state } = written;
         Persist { snapshot, truncate_from, entries, hard_state }
     }
 }

@@ -7,13 +7,13 @@ use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::directory::{Directory, Replacement};
+use super::directory::{Directory, ReplacementFile};
 
 #[derive(Clone, Default)]
-pub(super) struct Memory(Rc<RefCell<Inner>>);
+pub(super) struct Memory(Rc<RefCell<MemoryFiles>>);
 
 #[derive(Clone, Default)]
-struct Inner {
+struct MemoryFiles {
     files: BTreeMap<String, Vec<u8>>,
     /// Number of bytes still accepted; after that, every write fails.
     room: Option<usize>,
@@ -43,7 +43,7 @@ impl Memory {
     }
 }
 
-impl Inner {
+impl MemoryFiles {
     /// Takes space for a write. Returns the number of bytes that fit.
     fn admit(&mut self, bytes: usize) -> (usize, io::Result<()>) {
         match &mut self.room {
@@ -106,7 +106,7 @@ impl Write for MemoryReplacement {
     }
 }
 
-impl Replacement for MemoryReplacement {
+impl ReplacementFile for MemoryReplacement {
     fn finish(self) -> io::Result<()> {
         self.directory.set_content(&self.name, self.content);
         Ok(())

@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-use super::directory::{Directory, Replacement};
+use super::directory::{Directory, ReplacementFile};
 use super::{Damage, DiskError};
 
 pub(super) type Magic = [u8; 8];
@@ -36,7 +36,7 @@ fn checksum(length: u32, record: &[u8]) -> u32 {
 /// Writes new content for a file.
 pub(super) struct RecordsWriter<R>(R);
 
-impl<R: Replacement> RecordsWriter<R> {
+impl<R: ReplacementFile> RecordsWriter<R> {
     pub(super) fn begin<D>(directory: &D, name: &str, magic: Magic) -> io::Result<RecordsWriter<R>>
     where
         D: Directory<Replacement = R>,
@@ -66,7 +66,7 @@ pub(super) struct RecordsReader<R> {
 }
 
 /// Result of reading the next record.
-pub(super) enum Next<'a> {
+pub(super) enum NextRecord<'a> {
     Record(&'a [u8]),
     /// The previous record was the last.
     End,
@@ -96,13 +96,13 @@ impl<R: Read> RecordsReader<R> {
         Ok(Some(reader))
     }
 
-    pub(super) fn next(&mut self) -> Result<Next<'_>, DiskError> {
+    pub(super) fn next(&mut self) -> Result<NextRecord<'_>, DiskError> {
         let mut header = [0; HEADER_BYTES];
         let read = read_whole(&mut self.file, &mut header);
         match read.map_err(|error| self.failed(error))? {
-            0 => return Ok(Next::End),
+            0 => return Ok(NextRecord::End),
             HEADER_BYTES => {}
-            _ => return Ok(Next::Torn),
+            _ => return Ok(NextRecord::Torn),
         }
         let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         let (length, expected) = (number(&header[..4]), number(&header[4..]));
@@ -110,21 +110,21 @@ impl<R: Read> RecordsReader<R> {
         // The buffer grows with the data really there, whatever the length says.
         let read = (&mut self.file).take(u64::from(length)).read_to_end(&mut self.record);
         if read.map_err(|error| self.failed(error))? < length as usize {
-            return Ok(Next::Torn);
+            return Ok(NextRecord::Torn);
         }
         if checksum(length, &self.record) != expected {
             return self.judge_bad_record();
         }
         self.at += (HEADER_BYTES + self.record.len()) as u64;
-        Ok(Next::Record(&self.record))
+        Ok(NextRecord::Record(&self.record))
     }
 
     /// Classifies a record with a wrong checksum. The last record may have reached the disk only in part before
     /// a power cut; a record with others behind it was once complete.
-    fn judge_bad_record(&mut self) -> Result<Next<'_>, DiskError> {
+    fn judge_bad_record(&mut self) -> Result<NextRecord<'_>, DiskError> {
         let behind = read_whole(&mut self.file, &mut [0]);
         match behind.map_err(|error| self.failed(error))? {
-            0 => Ok(Next::Torn),
+            0 => Ok(NextRecord::Torn),
             _ => Err(self.unreadable()),
         }
     }

@@ -16,11 +16,11 @@ const BODY_BYTES_MAX: u64 = 64 * 1024;
 
 /// The names this node answers to, besides addresses and `localhost`.
 #[derive(Clone, Debug)]
-pub(super) struct Names(Vec<String>);
+pub(super) struct HostNames(Vec<String>);
 
-impl Names {
-    pub(super) fn new(names: Vec<String>) -> Names {
-        Names(names)
+impl HostNames {
+    pub(super) fn new(names: Vec<String>) -> HostNames {
+        HostNames(names)
     }
 
     fn includes(&self, host: &str) -> bool {
@@ -28,7 +28,11 @@ impl Names {
     }
 }
 
-pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
+pub(super) async fn check(
+    State(names): State<HostNames>,
+    request: Request,
+    next: Next,
+) -> Response {
     match refusal(&names, request.headers()) {
         // The reason is in a header too, for clients that read only headers.
         Some((status, why)) => {
@@ -38,7 +42,7 @@ pub(super) async fn check(State(names): State<Names>, request: Request, next: Ne
     }
 }
 
-fn refusal(names: &Names, headers: &HeaderMap) -> Option<(StatusCode, String)> {
+fn refusal(names: &HostNames, headers: &HeaderMap) -> Option<(StatusCode, String)> {
     let Some(host) = text(headers, header::HOST) else {
         return Some((StatusCode::BAD_REQUEST, "a request needs a Host header\n".to_owned()));
     };
@@ -77,7 +81,7 @@ mod tests {
     use super::*;
 
     fn status(headers: &[(header::HeaderName, &str)]) -> u16 {
-        let names = Names::new(vec!["db1.example".to_owned()]);
+        let names = HostNames::new(vec!["db1.example".to_owned()]);
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(name.clone(), value.parse().expect("a header"));

@@ -16,7 +16,7 @@ use self::page::MetricsPage;
 
 /// State of readiness to serve clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readiness {
+pub enum NodeReadiness {
     Ready,
     /// The reason, in a few words: "stopping".
     NotReady(&'static str),

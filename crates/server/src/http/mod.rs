@@ -29,7 +29,7 @@ use tokio::time::timeout;
 pub use console::{ConsoleSource, Sample};
 pub use metrics::{
     ClassDurations, ClusterMetrics, CommandClass, LinkMetrics, MemoryMetrics, NodeMetrics,
-    Readiness,
+    NodeReadiness,
 };
 
 use console::Console;
@@ -37,7 +37,7 @@ use patient::Patient;
 
 /// Resource limits for one client and for all together.
 #[derive(Clone, Copy)]
-struct Limits {
+struct HttpLimits {
     /// Maximum number of connections. Further ones wait in the kernel's queue until one of these ends.
     connections: u32,
     /// Timeout for a request's head, and for the next request on a kept-alive connection.
@@ -54,7 +54,7 @@ struct Limits {
     close_within: Duration,
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: HttpLimits = HttpLimits {
     connections: 512,
     head_within: Duration::from_secs(5),
     crowded_head_within: Duration::from_millis(500),
@@ -63,7 +63,7 @@ const LIMITS: Limits = Limits {
     close_within: Duration::from_secs(2),
 };
 
-impl Limits {
+impl HttpLimits {
     /// Returns the head timeout for a new connection, given the number of free places.
     fn head_within(&self, places_left: usize) -> Duration {
         let is_crowded = places_left < self.connections as usize / 4;
@@ -80,7 +80,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Source of the node's metrics. Called on the HTTP thread, once per request.
 pub trait HttpSource: ConsoleSource {
     fn metrics(&self) -> NodeMetrics;
-    fn readiness(&self) -> Readiness;
+    fn readiness(&self) -> NodeReadiness;
     /// Returns the routes under `/timers`.
     fn timers(&self) -> Router<Arc<dyn HttpSource>> {
         Router::new()
@@ -118,7 +118,7 @@ pub fn start(options: HttpOptions, source: Arc<dyn HttpSource>) -> io::Result<Ht
 }
 
 fn start_within(
-    limits: Limits,
+    limits: HttpLimits,
     options: HttpOptions,
     source: Arc<dyn HttpSource>,
 ) -> io::Result<HttpServer> {
@@ -128,7 +128,7 @@ fn start_within(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (stop, stopped) = watch::channel(());
     let console = Console::new(Arc::clone(&source), options.admin_token, stopped.clone());
-    let names = guard::Names::new(options.host_names);
+    let names = guard::HostNames::new(options.host_names);
     let router = routes::router(source, console, names);
     let surface = Surface { router, limits, stopped };
     let serve = async move {
@@ -166,7 +166,7 @@ impl Drop for HttpServer {
 #[derive(Clone)]
 struct Surface {
     router: Router,
-    limits: Limits,
+    limits: HttpLimits,
     stopped: watch::Receiver<()>,
 }
 

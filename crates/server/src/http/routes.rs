@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::console::Console;
-use super::guard::{self, Names};
-use super::{HttpSource, Readiness};
+use super::guard::{self, HostNames};
+use super::{HttpSource, NodeReadiness};
 
-type Source = Arc<dyn HttpSource>;
+type SharedSource = Arc<dyn HttpSource>;
 
-pub(super) fn router(source: Source, console: Console, names: Names) -> Router {
+pub(super) fn router(source: SharedSource, console: Console, names: HostNames) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))
         .route("/api/node", get(api_node))
@@ -37,26 +37,26 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-async fn readyz(State(source): State<Source>) -> Response {
+async fn readyz(State(source): State<SharedSource>) -> Response {
     match source.readiness() {
-        Readiness::Ready => "ready\n".into_response(),
-        Readiness::NotReady(why) => {
+        NodeReadiness::Ready => "ready\n".into_response(),
+        NodeReadiness::NotReady(why) => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response()
         }
     }
 }
 
-async fn metrics(State(source): State<Source>) -> Response {
+async fn metrics(State(source): State<SharedSource>) -> Response {
     let cluster = source.cluster_metrics().prometheus();
     let page = source.metrics().prometheus() + &cluster + &source.timer_metrics();
     typed("text/plain; version=0.0.4; charset=utf-8", page)
 }
 
-async fn api_node(State(source): State<Source>) -> Response {
+async fn api_node(State(source): State<SharedSource>) -> Response {
     typed("application/json", source.metrics().json().to_string())
 }
 
-async fn api_cluster(State(source): State<Source>) -> Response {
+async fn api_cluster(State(source): State<SharedSource>) -> Response {
     let status = source.cluster();
     let text = serde_json::to_string(&status).expect("numbers and texts can be written");
     typed("application/json", text)

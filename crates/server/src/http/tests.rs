@@ -114,11 +114,11 @@ impl HttpSource for Fake {
         }
     }
 
-    fn readiness(&self) -> Readiness {
+    fn readiness(&self) -> NodeReadiness {
         if self.stopping.load(Ordering::SeqCst) {
-            return Readiness::NotReady("stopping");
+            return NodeReadiness::NotReady("stopping");
         }
-        Readiness::Ready
+        NodeReadiness::Ready
     }
 }
 
@@ -126,7 +126,7 @@ fn server() -> (HttpServer, Arc<Fake>) {
     server_within(LIMITS)
 }
 
-fn server_within(limits: Limits) -> (HttpServer, Arc<Fake>) {
+fn server_within(limits: HttpLimits) -> (HttpServer, Arc<Fake>) {
     let source = Arc::new(Fake::default());
     let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let admin_token = Secret::new(TOKEN);
@@ -304,7 +304,7 @@ fn a_node_that_stops_waits_for_no_slow_client() {
 #[test]
 fn more_connections_than_places_wait_their_turn() {
     let long = Duration::from_secs(60);
-    let limits = Limits { head_within: long, crowded_head_within: long, ..LIMITS };
+    let limits = HttpLimits { head_within: long, crowded_head_within: long, ..LIMITS };
     let (server, _) = server_within(limits);
     let held: Vec<TcpStream> = (0..LIMITS.connections)
         .map(|_| TcpStream::connect(server.addr()).expect("it listens"))
@@ -333,7 +333,7 @@ fn life_of(server: &HttpServer, bytes: &[u8]) -> Duration {
 #[test]
 fn a_client_that_does_not_go_on_is_closed() {
     let head_within = Duration::from_millis(200);
-    let (server, _) = server_within(Limits { head_within, ..LIMITS });
+    let (server, _) = server_within(HttpLimits { head_within, ..LIMITS });
     let whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for bytes in [&b""[..], b"GET /healthz HT", whole] {
         let life = life_of(&server, bytes);
@@ -345,7 +345,7 @@ fn a_client_that_does_not_go_on_is_closed() {
 fn in_a_crowd_who_says_nothing_makes_room_soon() {
     let head_within = Duration::from_secs(60);
     let crowded_head_within = Duration::from_millis(200);
-    let (server, _) = server_within(Limits { head_within, crowded_head_within, ..LIMITS });
+    let (server, _) = server_within(HttpLimits { head_within, crowded_head_within, ..LIMITS });
     let held: Vec<TcpStream> = (0..2 * LIMITS.connections)
         .map(|_| TcpStream::connect(server.addr()).expect("it listens"))
         .collect();
@@ -357,7 +357,7 @@ fn in_a_crowd_who_says_nothing_makes_room_soon() {
 #[test]
 fn a_client_that_goes_on_for_ever_is_closed_too() {
     let connection_for = Duration::from_millis(300);
-    let (server, _) = server_within(Limits { connection_for, ..LIMITS });
+    let (server, _) = server_within(HttpLimits { connection_for, ..LIMITS });
     let life = life_of(&server, b"GET /healthz HT");
     assert!(life >= connection_for && life < Duration::from_secs(8), "{life:?}");
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::merge::{
-    Batch, Conflict, MergeRequest, Reply, ServedGround, Taker, Tally, diverged_at,
+    ChangeBatch, Conflict, MergeReply, MergeRequest, MergeTaker, ServedGround, Tally, diverged_at,
 };
 use cluster::serving::{Access, EffectLog, LockedSlots, Passage, ServedSlots, Tickets};
 use commands::Locks;
@@ -29,10 +29,11 @@ impl Merging {
         &self,
         data: &Data,
         directory: Option<&Path>,
-        (question, taker): (MergeRequest, &mut Taker),
-    ) -> Option<Reply> {
+        question: MergeRequest,
+        taker: &mut MergeTaker,
+    ) -> Option<MergeReply> {
         if !data.lease.is_valid() {
-            return Some(Reply::NotNow);
+            return Some(MergeReply::NotNow);
         }
         match question {
             MergeRequest::Since { first, count } => {
@@ -41,17 +42,17 @@ impl Merging {
                     (first.number()..first.number().saturating_add(count)).map_while(Slot::new);
                 let since: Vec<u64> = slots.map_while(|slot| since(data, slot)).collect();
                 let known = !since.is_empty();
-                Some(if known { Reply::Since(since) } else { elsewhere(data, first) })
+                Some(if known { MergeReply::Since(since) } else { elsewhere(data, first) })
             }
             MergeRequest::Changes { slot, parted, changes } => {
-                let batch = Batch::read(&changes).ok()?;
+                let batch = ChangeBatch::read(&changes).ok()?;
                 let slot = Slot::new(slot)?;
-                let Some(taken) = take(data, slot, (Version(parted), batch), taker) else {
+                let Some(taken) = take(data, slot, Version(parted), batch, taker) else {
                     return Some(elsewhere(data, slot));
                 };
                 self.note(directory, taken.tally, taken.conflicts);
                 let is_safe = wait_until_safe(data, taken.tickets);
-                Some(if is_safe { Reply::Merged(taken.tally) } else { Reply::NotNow })
+                Some(if is_safe { MergeReply::Merged(taken.tally) } else { MergeReply::NotNow })
             }
         }
     }
@@ -72,11 +73,11 @@ fn since(data: &Data, slot: Slot) -> Option<u64> {
 }
 
 /// Returns the address of the slot's primary, if that is known and not this node; else `NotNow`.
-fn elsewhere(data: &Data, slot: Slot) -> Reply {
+fn elsewhere(data: &Data, slot: Slot) -> MergeReply {
     let map = data.map();
     let primary = map.bucket_of(slot).primary().filter(|node| *node != data.me);
     let member = primary.and_then(|node| map.member(node));
-    member.map_or(Reply::NotNow, |member| Reply::Elsewhere(member.at.clone()))
+    member.map_or(MergeReply::NotNow, |member| MergeReply::Elsewhere(member.at.clone()))
 }
 
 /// A batch of changes that was judged and applied.
@@ -91,8 +92,9 @@ struct Taken {
 fn take(
     data: &Data,
     slot: Slot,
-    (parted, batch): (Version, Batch<'_>),
-    taker: &mut Taker,
+    parted: Version,
+    batch: ChangeBatch<'_>,
+    taker: &mut MergeTaker,
 ) -> Option<Taken> {
     // The write must have a later version than the change it comes from: otherwise the same change, handed over
     // again, would win over what clients have written since. But it must be no later than necessary, whatever

@@ -16,10 +16,10 @@ use super::DataPlane;
 /// Maximum number of queued steps. A control thread that is further ahead waits.
 const WAITING_MAX: usize = 1024;
 
-type Step = Box<dyn FnOnce(&dyn DataPlane) + Send>;
+type ApplierJob = Box<dyn FnOnce(&dyn DataPlane) + Send>;
 
 pub(super) struct Applier {
-    steps: Option<SyncSender<Step>>,
+    steps: Option<SyncSender<ApplierJob>>,
     thread: Option<JoinHandle<()>>,
     given: u64,
     /// Number of steps that are done.
@@ -60,7 +60,7 @@ impl Drop for Applier {
     }
 }
 
-fn apply_all(waiting: &Receiver<Step>, data: &dyn DataPlane, done: &AtomicU64) {
+fn apply_all(waiting: &Receiver<ApplierJob>, data: &dyn DataPlane, done: &AtomicU64) {
     for step in waiting {
         step(data);
         done.fetch_add(1, Ordering::Release);

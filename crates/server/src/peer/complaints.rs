@@ -9,11 +9,11 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
-    state: Mutex<State>,
+    state: Mutex<ComplaintState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ComplaintState {
     last: Option<Instant>,
     unsaid: u64,
 }

@@ -17,7 +17,7 @@ use net::{Poller, WAKER};
 
 use super::applier::Applier;
 use super::dialer::{self, Dialed};
-use super::dials::{Dials, Target};
+use super::dials::{DialTarget, Dials};
 use super::handle::{ControlEvent, ControlHandle};
 use super::hello::{HandshakeRefusal, HelloError, Purpose};
 use super::links::{ControlLinks, LinkFailure, MadeBy};
@@ -74,7 +74,8 @@ impl ControlThread {
         prepared: PreparedThread,
         start: Start,
         meeting: Arc<PeerContext>,
-        (applier, directory): (Applier, Option<SharedDirectory>),
+        applier: Applier,
+        directory: Option<SharedDirectory>,
         outlook: Arc<StartupState>,
     ) -> ControlThread {
         let PreparedThread { poller, events } = prepared;
@@ -188,7 +189,7 @@ impl ControlThread {
         }
     }
 
-    fn on_dialed(&mut self, target: &Target, dialed: Dialed) {
+    fn on_dialed(&mut self, target: &DialTarget, dialed: Dialed) {
         let (now, wanted) = (boottime::now(), target.to.peer);
         let (standing, stream) = match dialed {
             Ok(made) => made,
@@ -201,7 +202,7 @@ impl ControlThread {
                 return;
             }
         };
-        let Target { to, purpose } = target;
+        let DialTarget { to, purpose } = target;
         match purpose {
             Purpose::Control => self.add_link(standing.me, MadeBy::Me, stream),
             Purpose::Data if standing.me != to.peer => self.dials.failed(now, wanted, *purpose),
@@ -240,8 +241,7 @@ impl ControlThread {
 
     fn add_link(&mut self, peer: Peer, made_by: MadeBy, stream: std::net::TcpStream) {
         let (now, registry) = (boottime::now(), self.poller.registry());
-        let whose = (self.me.id, peer, made_by);
-        match self.links.add(now, whose, (stream, registry)) {
+        match self.links.add(now, self.me.id, peer, made_by, stream, registry) {
             // This link is up, or a better one was there already.
             Ok(_) => self.dials.up(peer, Purpose::Control),
             Err(_) => self.dials.failed(now, peer, Purpose::Control),
@@ -297,7 +297,7 @@ impl ControlThread {
         self.handle(Input::Unreachable(node));
     }
 
-    fn complain(&self, target: &Target, error: &HelloError) {
+    fn complain(&self, target: &DialTarget, error: &HelloError) {
         let at = &target.to.at;
         match error {
             // These pass by themselves: a node has just come, or has just gone.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use settings::Secret;
 use socket2::SockRef;
 
-use super::dials::Target;
+use super::dials::DialTarget;
 use super::handle::{ControlEvent, ControlHandle};
 use super::handshake;
 use super::hello::{AcceptorState, Hello, HelloError, Purpose};
@@ -24,7 +24,12 @@ const UNACKED_MAX: Duration = Duration::from_secs(5);
 pub(super) type Dialed = Result<(AcceptorState, TcpStream), HelloError>;
 
 /// Dials, and sends the result to the control thread.
-pub(super) fn dial(target: Target, roster: &Arc<Roster>, secret: &Secret, line: &ControlHandle) {
+pub(super) fn dial(
+    target: DialTarget,
+    roster: &Arc<Roster>,
+    secret: &Secret,
+    line: &ControlHandle,
+) {
     let (roster, secret, to) = (Arc::clone(roster), secret.clone(), line.clone());
     let told = target.clone();
     let attempt = move || {

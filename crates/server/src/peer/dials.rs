@@ -31,12 +31,12 @@ pub(super) struct Dials {
 #[derive(Debug)]
 struct Dial {
     to: Neighbour,
-    state: State,
+    state: DialState,
     failures: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum DialState {
     Due(Moment),
     UnderWay,
     Up,
@@ -44,7 +44,7 @@ enum State {
 
 /// A link that is to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Target {
+pub(super) struct DialTarget {
     pub(super) to: Neighbour,
     pub(super) purpose: Purpose,
 }
@@ -60,7 +60,7 @@ impl Dials {
                 let key = (to.peer.id, purpose);
                 let known = before.remove(&key).filter(|dial| dial.to.peer == to.peer);
                 let first = now + patience(roster.me, to.peer, purpose);
-                let state = known.as_ref().map_or(State::Due(first), |dial| dial.state);
+                let state = known.as_ref().map_or(DialState::Due(first), |dial| dial.state);
                 let failures = known.map_or(0, |dial| dial.failures);
                 self.dials.insert(key, Dial { to: to.clone(), state, failures });
             }
@@ -76,26 +76,26 @@ impl Dials {
         self.dials.retain(|key, _| is_looked_for(key));
         for member in partitioned_members {
             let to = Neighbour { peer: member.peer(), at: member.at.clone() };
-            let dial = Dial { to, state: State::Due(now), failures: 0 };
+            let dial = Dial { to, state: DialState::Due(now), failures: 0 };
             self.dials.entry((member.id, Purpose::Meet)).or_insert(dial);
         }
     }
 
     /// Returns the links to dial now. The caller must answer each with `up` or `failed`.
-    pub(super) fn due(&mut self, now: Moment) -> Vec<Target> {
+    pub(super) fn due(&mut self, now: Moment) -> Vec<DialTarget> {
         let under_way = self.under_way();
-        let is_due = |dial: &Dial| matches!(dial.state, State::Due(at) if at <= now);
+        let is_due = |dial: &Dial| matches!(dial.state, DialState::Due(at) if at <= now);
         let due = self.dials.iter_mut().filter(|(_, dial)| is_due(dial));
         due.take(ATTEMPTS_MAX - under_way)
             .map(|((_, purpose), dial)| {
-                dial.state = State::UnderWay;
-                Target { to: dial.to.clone(), purpose: *purpose }
+                dial.state = DialState::UnderWay;
+                DialTarget { to: dial.to.clone(), purpose: *purpose }
             })
             .collect()
     }
 
     fn under_way(&self) -> usize {
-        self.dials.values().filter(|dial| dial.state == State::UnderWay).count()
+        self.dials.values().filter(|dial| dial.state == DialState::UnderWay).count()
     }
 
     /// Returns the time of the next dial; `None` if there is none before an attempt under way has ended.
@@ -106,8 +106,8 @@ impl Dials {
         self.dials
             .values()
             .filter_map(|dial| match dial.state {
-                State::Due(at) => Some(at),
-                State::UnderWay | State::Up => None,
+                DialState::Due(at) => Some(at),
+                DialState::UnderWay | DialState::Up => None,
             })
             .min()
     }
@@ -115,23 +115,25 @@ impl Dials {
     /// Records that a link is up, whichever end made it.
     pub(super) fn up(&mut self, peer: Peer, purpose: Purpose) {
         if let Some(dial) = self.dial(peer, purpose) {
-            (dial.state, dial.failures) = (State::Up, 0);
+            (dial.state, dial.failures) = (DialState::Up, 0);
         }
     }
 
     /// Records that an attempt failed.
     pub(super) fn failed(&mut self, now: Moment, peer: Peer, purpose: Purpose) {
-        if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::UnderWay) {
+        if let Some(dial) =
+            self.dial(peer, purpose).filter(|dial| dial.state == DialState::UnderWay)
+        {
             let wait = AGAIN_MIN.saturating_mul(1 << dial.failures.min(10)).min(AGAIN_MAX);
             dial.failures += 1;
-            dial.state = State::Due(now + wait);
+            dial.state = DialState::Due(now + wait);
         }
     }
 
     /// Records that a link that was up is broken.
     pub(super) fn lost(&mut self, now: Moment, me: Peer, peer: Peer, purpose: Purpose) {
-        if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == State::Up) {
-            dial.state = State::Due(now + AGAIN_MIN + patience(me, peer, purpose));
+        if let Some(dial) = self.dial(peer, purpose).filter(|dial| dial.state == DialState::Up) {
+            dial.state = DialState::Due(now + AGAIN_MIN + patience(me, peer, purpose));
         }
     }
 
@@ -145,7 +147,7 @@ impl Dials {
     /// Returns how many of the wanted links are up, and how many are wanted.
     pub(super) fn standing(&self) -> (usize, usize) {
         let wanted = self.dials.iter().filter(|((_, purpose), _)| *purpose != Purpose::Meet);
-        let up = wanted.clone().filter(|(_, dial)| dial.state == State::Up).count();
+        let up = wanted.clone().filter(|(_, dial)| dial.state == DialState::Up).count();
         (up, wanted.count())
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn is_unknown_at(at: &JoinAddress, password: &Secret, node: NodeId) -
 fn lines_at(at: &JoinAddress, password: &Secret) -> Result<String, DirectoryError> {
     let stream = dialer::connect(&at.host, at.port)?;
     let mut stream = Timed::within(&stream, ANSWER_MAX);
-    let mut replies = Replies::default();
+    let mut replies = ReplyReader::default();
     if !password.is_empty() {
         stream.write_all(&request(&["AUTH", password.expose()]))?;
         // A node without a password answers with an error of its own, and needs none.
@@ -131,12 +131,12 @@ fn request(words: &[&str]) -> Vec<u8> {
 
 /// Reads replies from a stream.
 #[derive(Default)]
-struct Replies {
+struct ReplyReader {
     parser: ReplyParser,
     bytes: Vec<u8>,
 }
 
-impl Replies {
+impl ReplyReader {
     fn next(&mut self, from: &mut impl Read) -> Result<Value, DirectoryError> {
         loop {
             match self.parser.next(&self.bytes, 0) {

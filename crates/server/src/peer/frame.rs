@@ -17,16 +17,16 @@ const HEADER_BYTES: usize = 4;
 
 /// The bytes are no valid frame. Nothing of it was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum BadFrame {
+pub(super) enum BadPeerFrame {
     TooLong,
     Unreadable,
 }
 
-impl From<BadFrame> for io::Error {
-    fn from(bad: BadFrame) -> io::Error {
+impl From<BadPeerFrame> for io::Error {
+    fn from(bad: BadPeerFrame) -> io::Error {
         let text = match bad {
-            BadFrame::TooLong => "a frame is too long",
-            BadFrame::Unreadable => "a frame cannot be read",
+            BadPeerFrame::TooLong => "a frame is too long",
+            BadPeerFrame::Unreadable => "a frame cannot be read",
         };
         io::Error::new(io::ErrorKind::InvalidData, text)
     }
@@ -37,14 +37,14 @@ pub(super) fn put<M: Serialize>(
     message: &M,
     bytes_max: usize,
     to: &mut Vec<u8>,
-) -> Result<(), BadFrame> {
+) -> Result<(), BadPeerFrame> {
     let start = to.len();
     to.extend_from_slice(&[0; HEADER_BYTES]);
     let body = postcard::to_allocvec(message).expect("every message can be written");
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= bytes_max);
     let Some(length) = length else {
         to.truncate(start);
-        return Err(BadFrame::TooLong);
+        return Err(BadPeerFrame::TooLong);
     };
     to[start..].copy_from_slice(&length.to_le_bytes());
     to.extend_from_slice(&body);
@@ -52,10 +52,10 @@ pub(super) fn put<M: Serialize>(
 }
 
 /// Decodes the message in a frame's body, if it is one and nothing else.
-pub(super) fn read_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, BadFrame> {
+pub(super) fn read_body<M: DeserializeOwned>(body: &[u8]) -> Result<M, BadPeerFrame> {
     match postcard::take_from_bytes(body) {
         Ok((message, [])) => Ok(message),
-        Ok(_) | Err(_) => Err(BadFrame::Unreadable),
+        Ok(_) | Err(_) => Err(BadPeerFrame::Unreadable),
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn receive_body(from: &mut impl Read, bytes_max: usize) -> io::Result
     from.read_exact(&mut header)?;
     let length = u32::from_le_bytes(header);
     if length as usize > bytes_max {
-        return Err(BadFrame::TooLong.into());
+        return Err(BadPeerFrame::TooLong.into());
     }
     // Grows with the bytes that come, not with the announced length.
     let mut body = Vec::new();
@@ -112,14 +112,14 @@ impl Unframer {
     }
 
     /// Returns the body of the next complete frame.
-    pub(super) fn next(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, BadFrame> {
+    pub(super) fn next(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, BadPeerFrame> {
         let rest = &self.bytes[self.taken..];
         let Some((header, rest)) = rest.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let length = u32::from_le_bytes(*header) as usize;
         if length > bytes_max {
-            return Err(BadFrame::TooLong);
+            return Err(BadPeerFrame::TooLong);
         }
         if rest.len() < length {
             return Ok(None);
@@ -153,19 +153,19 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_neither_sent_nor_taken() {
         let mut bytes = b"before".to_vec();
-        assert_eq!(put(&vec![0_u8; 100], 100, &mut bytes), Err(BadFrame::TooLong));
+        assert_eq!(put(&vec![0_u8; 100], 100, &mut bytes), Err(BadPeerFrame::TooLong));
         assert_eq!(bytes, b"before");
         let mut unframer = Unframer::default();
         unframer.push(&101_u32.to_le_bytes());
-        assert_eq!(unframer.next(100), Err(BadFrame::TooLong));
+        assert_eq!(unframer.next(100), Err(BadPeerFrame::TooLong));
         assert!(receive_body(&mut &101_u32.to_le_bytes()[..], 100).is_err());
     }
 
     #[test]
     fn what_is_left_over_in_a_frame_is_an_error() {
         assert_eq!(read_body::<u8>(&[1]), Ok(1));
-        assert_eq!(read_body::<u8>(&[1, 2]), Err(BadFrame::Unreadable));
-        assert_eq!(read_body::<u8>(&[]), Err(BadFrame::Unreadable));
+        assert_eq!(read_body::<u8>(&[1, 2]), Err(BadPeerFrame::Unreadable));
+        assert_eq!(read_body::<u8>(&[]), Err(BadPeerFrame::Unreadable));
     }
 
     proptest! {

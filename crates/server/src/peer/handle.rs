@@ -10,7 +10,7 @@ use cluster::map::Peer;
 use mio::Waker;
 
 use super::dialer::Dialed;
-use super::dials::Target;
+use super::dials::DialTarget;
 
 pub(super) enum ControlEvent {
     Input(Input),
@@ -25,7 +25,7 @@ pub(super) enum ControlEvent {
         stream: TcpStream,
     },
     Dialed {
-        target: Target,
+        target: DialTarget,
         dialed: Dialed,
     },
     /// A data link that this node has made is broken.

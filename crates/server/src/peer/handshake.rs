@@ -10,7 +10,7 @@ use settings::Secret;
 
 use super::frame::{self, HELLO_BYTES_MAX};
 use super::hello::{AcceptorState, HandshakeRefusal, HandshakeReply, Hello, HelloError, Opening};
-use super::proof::{self, Nonce, Proof, Role};
+use super::proof::{self, Nonce, Proof, ProverRole};
 
 /// Timeout of the whole handshake.
 pub(super) const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
@@ -40,7 +40,7 @@ pub(super) fn introduce_on(
     let challenge: Nonce = frame::receive(stream, HELLO_BYTES_MAX)?;
     let challenged = encoded(&challenge)?;
     // 3) Prove that this node knows the secret.
-    let mine = proof::prove(secret, Role::Dialer, &[&opened, &challenged]);
+    let mine = proof::prove(secret, ProverRole::Dialer, &[&opened, &challenged]);
     frame::send(stream, &mine, HELLO_BYTES_MAX)?;
     // 4) Check that the acceptor knows it.
     let verdict: HandshakeReply = frame::receive(stream, HELLO_BYTES_MAX)?;
@@ -52,7 +52,7 @@ pub(super) fn introduce_on(
         }
     };
     let said = [&opened[..], &challenged, &encoded(&standing)?];
-    if !proof::is_proven(secret, Role::Acceptor, &said, &theirs) {
+    if !proof::is_proven(secret, ProverRole::Acceptor, &said, &theirs) {
         return Err(HelloError::Refused(HandshakeRefusal::SecretDiffers));
     }
     judge_standing(&opening.hello, &standing).map_err(HelloError::Refused)?;
@@ -68,7 +68,7 @@ fn judge_refusal(
     proof: Option<Proof>,
 ) -> HelloError {
     let is_proven =
-        proof.is_some_and(|proof| proof::is_proven(secret, Role::Refuser, said, &proof));
+        proof.is_some_and(|proof| proof::is_proven(secret, ProverRole::Refuser, said, &proof));
     if is_proven || refusal == HandshakeRefusal::SecretDiffers {
         HelloError::Refused(refusal)
     } else {
@@ -116,19 +116,19 @@ pub(super) fn receive_on(
     stream.write_all(&[&prefix()[..], &challenged].concat())?;
     // 3) Check the proof, and whether the link is wanted.
     let theirs: Proof = frame::receive(stream, HELLO_BYTES_MAX)?;
-    let proven = proof::is_proven(secret, Role::Dialer, &[&opened, &challenged], &theirs);
+    let proven = proof::is_proven(secret, ProverRole::Dialer, &[&opened, &challenged], &theirs);
     let judged = if proven { judge(&opening.hello) } else { Err(HandshakeRefusal::SecretDiffers) };
     // 4) Send the verdict.
     match judged {
         Err(refusal) => {
             let said = [&opened[..], &challenged, &encoded(&refusal)?];
-            let proof = proven.then(|| proof::prove(secret, Role::Refuser, &said));
+            let proof = proven.then(|| proof::prove(secret, ProverRole::Refuser, &said));
             frame::send(stream, &HandshakeReply::Refused { refusal, proof }, HELLO_BYTES_MAX)?;
             Err(HelloError::Refused(refusal))
         }
         Ok(standing) => {
             let said = [&opened[..], &challenged, &encoded(&standing)?];
-            let proof = proof::prove(secret, Role::Acceptor, &said);
+            let proof = proof::prove(secret, ProverRole::Acceptor, &said);
             frame::send(stream, &HandshakeReply::Welcome { standing, proof }, HELLO_BYTES_MAX)?;
             Ok((opening.hello, standing))
         }

@@ -48,7 +48,7 @@ pub(crate) enum Patience {
 }
 
 /// A process that wants to join.
-pub(crate) struct Candidate<'a> {
+pub(crate) struct Joiner<'a> {
     pub addresses: &'a [JoinAddress],
     pub patience: Patience,
     pub password: &'a Secret,
@@ -123,7 +123,7 @@ impl Why {
 }
 
 /// Asks at one address after the other until there is an answer.
-pub(crate) fn join(candidate: &Candidate<'_>) -> Result<Joined, JoinError> {
+pub(crate) fn join(candidate: &Joiner<'_>) -> Result<Joined, JoinError> {
     let begun = Instant::now();
     let patience = |why: &Why| why.patience(candidate.patience);
     loop {
@@ -147,12 +147,12 @@ pub(crate) fn join(candidate: &Candidate<'_>) -> Result<Joined, JoinError> {
 }
 
 /// Announces once, to the first node that answers, that this process is back and still loads its data.
-pub(crate) fn announce_loading(candidate: &Candidate<'_>) {
+pub(crate) fn announce_loading(candidate: &Joiner<'_>) {
     let heard = |at: &&JoinAddress| matches!(ask_at(candidate, at), Err(Why::NotYet(_)));
     let _ = candidate.addresses.iter().find(heard); // If no node answers, the caller announces it again.
 }
 
-fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
+fn ask_at(candidate: &Joiner<'_>, at: &JoinAddress) -> Result<Joined, Why> {
     let nodes = directory::peers_at(at, candidate.password).map_err(Why::Directory)?;
     let no_nodes = "CLUSTER NODES lists no nodes".to_owned();
     let mut last = Why::Directory(DirectoryError::NoNode(no_nodes));
@@ -167,7 +167,7 @@ fn ask_at(candidate: &Candidate<'_>, at: &JoinAddress) -> Result<Joined, Why> {
 }
 
 /// Asks the node with this peer port.
-pub(super) fn ask_node(candidate: &Candidate<'_>, host: &str, port: u16) -> Result<Joined, Why> {
+pub(super) fn ask_node(candidate: &Joiner<'_>, host: &str, port: u16) -> Result<Joined, Why> {
     let hello_failed = |error: io::Error| Why::Hello(error.into());
     let stream = dialer::connect(host, port).map_err(hello_failed)?;
     let from = stream.local_addr().map_err(hello_failed)?.ip();

@@ -16,7 +16,7 @@ use cluster::map::{NodeId, Peer};
 use mio::{Registry, Token};
 use net::{SendBuffer, Stream};
 
-use super::frame::{self, BadFrame, CONTROL_BYTES_MAX, Unframer};
+use super::frame::{self, BadPeerFrame, CONTROL_BYTES_MAX, Unframer};
 
 /// Interval of keep-alives on a link on which nothing else is sent.
 const SAY_EVERY: Duration = Duration::from_millis(500);
@@ -70,8 +70,11 @@ impl ControlLinks {
     pub(super) fn add(
         &mut self,
         now: Moment,
-        (me, peer, made_by): (NodeId, Peer, MadeBy),
-        (stream, registry): (TcpStream, &Registry),
+        me: NodeId,
+        peer: Peer,
+        made_by: MadeBy,
+        stream: TcpStream,
+        registry: &Registry,
     ) -> io::Result<bool> {
         let lower = if me < peer.id { MadeBy::Me } else { MadeBy::Them };
         let known = self.links.get(&peer.id).filter(|known| known.peer == peer);
@@ -106,7 +109,7 @@ impl ControlLinks {
     }
 
     /// Queues a message. Without a link, or with too many unsent bytes, it is lost.
-    pub(super) fn send(&mut self, to: NodeId, message: &Message) -> Result<(), BadFrame> {
+    pub(super) fn send(&mut self, to: NodeId, message: &Message) -> Result<(), BadPeerFrame> {
         let Some(link) = self.links.get_mut(&to) else { return Ok(()) };
         if link.unsent.len() > UNSENT_BYTES_MAX {
             return Ok(());
@@ -170,7 +173,10 @@ impl ControlLinks {
 }
 
 /// Passes on all messages that have come completely. Stops at the first frame that is no message.
-fn take_messages(unframer: &mut Unframer, mut each: impl FnMut(Message)) -> Result<(), BadFrame> {
+fn take_messages(
+    unframer: &mut Unframer,
+    mut each: impl FnMut(Message),
+) -> Result<(), BadPeerFrame> {
     while let Some(body) = unframer.next(CONTROL_BYTES_MAX)? {
         if !body.is_empty() {
             each(frame::read_body(body)?);

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use cluster::map::Endpoints;
-use cluster::merge::{MergeRequest, Reply, Taker};
+use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use cluster::replication::FRAME_BYTES_MAX;
 
 use super::handshake::Timed;
@@ -24,7 +24,7 @@ pub(crate) struct MergeLink(TcpStream);
 
 impl MergeLink {
     /// Sends a question, and waits for the answer.
-    pub(crate) fn ask(&self, question: &MergeRequest) -> io::Result<Reply> {
+    pub(crate) fn ask(&self, question: &MergeRequest) -> io::Result<MergeReply> {
         let mut timed = Timed::within(&self.0, ANSWER_MAX);
         frame::send(&mut timed, question, FRAME_BYTES_MAX)?;
         frame::receive(&mut timed, FRAME_BYTES_MAX)
@@ -48,7 +48,7 @@ impl LinkMaker {
 
 /// Answers questions at the accepting end until the link is closed.
 pub(super) fn answer(meeting: &PeerContext, stream: &TcpStream) -> io::Result<()> {
-    let mut taker = Taker::default();
+    let mut taker = MergeTaker::default();
     loop {
         let question = frame::receive(&mut Timed::within(stream, IDLE_MAX), FRAME_BYTES_MAX);
         let question: MergeRequest = match question {

@@ -40,7 +40,7 @@ use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
 use cluster::data::Order;
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
-use cluster::merge::{MergeRequest, Reply, Taker};
+use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use mio::Waker;
 use mio::net::TcpListener;
 use placement::Hashmask;
@@ -48,7 +48,7 @@ use settings::Secret;
 
 pub(crate) use directory::is_unknown_at;
 pub(crate) use handle::ControlHandle;
-pub(crate) use joining::{Candidate, JoinError, Joined, Patience, announce_loading, join};
+pub(crate) use joining::{JoinError, Joined, Joiner, Patience, announce_loading, join};
 pub(crate) use merging::MergeLink;
 pub(crate) use random::number as draw_number;
 pub(crate) use roster::Roster;
@@ -86,7 +86,7 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Starts handing over the kept copies of these buckets.
     fn bring(&self, buckets: Vec<Hashmask>);
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
-    fn merge(&self, question: MergeRequest, taker: &mut Taker) -> Option<Reply>;
+    fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply>;
     /// Reports that `left` bytes from this primary are still outstanding.
     fn beat(&self, from: NodeId, remaining_bytes: u64);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
@@ -106,7 +106,7 @@ pub(crate) struct PeerContext {
 }
 
 /// The initial state of the threads.
-pub(crate) struct Beginning {
+pub(crate) struct PeerStart {
     pub start: Start,
     pub roster: Roster,
     pub secret: Secret,
@@ -139,11 +139,11 @@ pub(crate) fn prepare() -> io::Result<Prepared> {
 /// Starts the control thread and, with a listener, the one that accepts links.
 pub(crate) fn start(
     prepared: Prepared,
-    beginning: Beginning,
+    beginning: PeerStart,
     data: Arc<dyn DataPlane>,
 ) -> io::Result<Running> {
     let Prepared { line, thread } = prepared;
-    let Beginning { start, roster, secret, directory, listener, outlook } = beginning;
+    let PeerStart { start, roster, secret, directory, listener, outlook } = beginning;
     let roster = ArcSwapOption::from_pointee(roster);
     let complaints = Complaints::default();
     let meeting = Arc::new(PeerContext { secret, roster, line: line.clone(), data, complaints });
@@ -158,7 +158,7 @@ pub(crate) fn start(
         running.threads.push(thread);
     }
     let applier = Applier::start(Arc::clone(&meeting.data)).inspect_err(|_| running.stop())?;
-    let control = ControlThread::new(thread, start, meeting, (applier, directory), outlook);
+    let control = ControlThread::new(thread, start, meeting, applier, directory, outlook);
     running.control = Some(running.spawn("control", move || control.run())?);
     Ok(running)
 }

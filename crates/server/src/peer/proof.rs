@@ -25,34 +25,34 @@ pub(super) struct Proof([u8; 32]);
 
 /// The role of the prover.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub(super) enum ProverRole {
     Dialer,
     Acceptor,
     /// The acceptor, for a link that it refuses: the proof must not be mistaken for a welcome.
     Refuser,
 }
 
-impl Role {
+impl ProverRole {
     fn label(self) -> &'static [u8] {
         match self {
-            Role::Dialer => b"opencluster dialer",
-            Role::Acceptor => b"opencluster acceptor",
-            Role::Refuser => b"opencluster refuser",
+            ProverRole::Dialer => b"opencluster dialer",
+            ProverRole::Acceptor => b"opencluster acceptor",
+            ProverRole::Refuser => b"opencluster refuser",
         }
     }
 }
 
 /// Returns the proof that the holder of this role has sent these messages and knows the secret.
-pub(super) fn prove(secret: &Secret, role: Role, said: &[&[u8]]) -> Proof {
+pub(super) fn prove(secret: &Secret, role: ProverRole, said: &[&[u8]]) -> Proof {
     Proof(digest(secret, role, said).finalize().into_bytes().into())
 }
 
 /// Checks a proof, in constant time.
-pub(super) fn is_proven(secret: &Secret, role: Role, said: &[&[u8]], proof: &Proof) -> bool {
+pub(super) fn is_proven(secret: &Secret, role: ProverRole, said: &[&[u8]], proof: &Proof) -> bool {
     digest(secret, role, said).verify_slice(&proof.0).is_ok()
 }
 
-fn digest(secret: &Secret, role: Role, said: &[&[u8]]) -> Hmac<Sha256> {
+fn digest(secret: &Secret, role: ProverRole, said: &[&[u8]]) -> Hmac<Sha256> {
     let key = secret.expose().as_bytes();
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in [role.label()].iter().chain(said) {
@@ -70,20 +70,20 @@ mod tests {
     #[test]
     fn a_proof_holds_for_its_secret_its_role_and_its_words_only() {
         let secret = Secret::new("s3cret");
-        let proof = prove(&secret, Role::Dialer, &[b"ab", b"c"]);
-        assert!(is_proven(&secret, Role::Dialer, &[b"ab", b"c"], &proof));
-        assert!(!is_proven(&Secret::new("s3cret "), Role::Dialer, &[b"ab", b"c"], &proof));
-        assert!(!is_proven(&secret, Role::Acceptor, &[b"ab", b"c"], &proof));
-        assert!(!is_proven(&secret, Role::Refuser, &[b"ab", b"c"], &proof));
-        assert!(!is_proven(&secret, Role::Dialer, &[b"a", b"bc"], &proof));
-        assert!(!is_proven(&secret, Role::Dialer, &[b"abc"], &proof));
+        let proof = prove(&secret, ProverRole::Dialer, &[b"ab", b"c"]);
+        assert!(is_proven(&secret, ProverRole::Dialer, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&Secret::new("s3cret "), ProverRole::Dialer, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, ProverRole::Acceptor, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, ProverRole::Refuser, &[b"ab", b"c"], &proof));
+        assert!(!is_proven(&secret, ProverRole::Dialer, &[b"a", b"bc"], &proof));
+        assert!(!is_proven(&secret, ProverRole::Dialer, &[b"abc"], &proof));
     }
 
     #[test]
     fn an_empty_secret_is_a_secret_too() {
-        let proof = prove(&Secret::default(), Role::Dialer, &[]);
-        assert!(is_proven(&Secret::default(), Role::Dialer, &[], &proof));
-        assert!(!is_proven(&Secret::new("x"), Role::Dialer, &[], &proof));
+        let proof = prove(&Secret::default(), ProverRole::Dialer, &[]);
+        assert!(is_proven(&Secret::default(), ProverRole::Dialer, &[], &proof));
+        assert!(!is_proven(&Secret::new("x"), ProverRole::Dialer, &[], &proof));
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub(crate) struct Roster {
     at: Endpoints,
     /// The log index up to which the map was applied.
     index: LogIndex,
-    others: BTreeMap<NodeId, Known>,
+    others: BTreeMap<NodeId, KnownPeer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Known {
+struct KnownPeer {
     boot: Boot,
     at: Endpoints,
 }
@@ -42,7 +42,7 @@ impl Roster {
         let mine = members.iter().find(|member| member.id == me.id);
         let at = mine.map(|member| member.at.clone()).unwrap_or_default();
         let others = members.iter().filter(|member| member.id != me.id);
-        let known = |member: &Member| Known { boot: member.boot, at: member.at.clone() };
+        let known = |member: &Member| KnownPeer { boot: member.boot, at: member.at.clone() };
         let others = others.map(|member| (member.id, known(member))).collect();
         Roster { me, cluster, generation, at, index: LogIndex(0), others }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::map::Peer;
 use cluster::replication::Frame;
-use commands::{Kind, Post, Space, glob_matches};
+use commands::{Post, Space, SubscriptionKind, glob_matches};
 use parking_lot::RwLock;
 
 use super::Exchange;
@@ -27,9 +27,9 @@ struct Interests {
 
 /// Pub/sub messages between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum News<'a> {
-    Listen(Kind, &'a [u8]),
-    Stop(Kind, &'a [u8]),
+pub(crate) enum PubsubMessage<'a> {
+    Listen(SubscriptionKind, &'a [u8]),
+    Stop(SubscriptionKind, &'a [u8]),
     Post { channel: &'a [u8], payload: &'a [u8] },
 }
 
@@ -39,36 +39,41 @@ const STOP_CHANNEL: u8 = 3;
 const STOP_PATTERN: u8 = 4;
 const POST: u8 = 5;
 
-impl<'a> News<'a> {
-    /// Encodes the news. Returns `None` for sharded channels: they stay on their slot's node.
+impl<'a> PubsubMessage<'a> {
+    /// Encodes the message. Returns `None` for sharded channels: they stay on their slot's node.
     fn write(self) -> Option<Vec<u8>> {
         let named = |tag: u8, name: &[u8]| [&[tag], name].concat();
         match self {
-            News::Listen(Kind::Channel, name) => Some(named(LISTEN_CHANNEL, name)),
-            News::Listen(Kind::Pattern, name) => Some(named(LISTEN_PATTERN, name)),
-            News::Stop(Kind::Channel, name) => Some(named(STOP_CHANNEL, name)),
-            News::Stop(Kind::Pattern, name) => Some(named(STOP_PATTERN, name)),
-            News::Listen(Kind::ShardChannel, _) | News::Stop(Kind::ShardChannel, _) => None,
-            News::Post { channel, payload } => {
+            PubsubMessage::Listen(SubscriptionKind::Channel, name) => {
+                Some(named(LISTEN_CHANNEL, name))
+            }
+            PubsubMessage::Listen(SubscriptionKind::Pattern, name) => {
+                Some(named(LISTEN_PATTERN, name))
+            }
+            PubsubMessage::Stop(SubscriptionKind::Channel, name) => Some(named(STOP_CHANNEL, name)),
+            PubsubMessage::Stop(SubscriptionKind::Pattern, name) => Some(named(STOP_PATTERN, name)),
+            PubsubMessage::Listen(SubscriptionKind::ShardChannel, _)
+            | PubsubMessage::Stop(SubscriptionKind::ShardChannel, _) => None,
+            PubsubMessage::Post { channel, payload } => {
                 let length = u32::try_from(channel.len()).ok()?;
                 Some([&[POST], &length.to_le_bytes()[..], channel, payload].concat())
             }
         }
     }
 
-    /// Decodes news. Returns `None` for a kind this version does not know.
-    pub(crate) fn read(bytes: &'a [u8]) -> Option<News<'a>> {
+    /// Decodes a message. Returns `None` for a kind this version does not know.
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<PubsubMessage<'a>> {
         let (tag, rest) = bytes.split_first()?;
         match *tag {
-            LISTEN_CHANNEL => Some(News::Listen(Kind::Channel, rest)),
-            LISTEN_PATTERN => Some(News::Listen(Kind::Pattern, rest)),
-            STOP_CHANNEL => Some(News::Stop(Kind::Channel, rest)),
-            STOP_PATTERN => Some(News::Stop(Kind::Pattern, rest)),
+            LISTEN_CHANNEL => Some(PubsubMessage::Listen(SubscriptionKind::Channel, rest)),
+            LISTEN_PATTERN => Some(PubsubMessage::Listen(SubscriptionKind::Pattern, rest)),
+            STOP_CHANNEL => Some(PubsubMessage::Stop(SubscriptionKind::Channel, rest)),
+            STOP_PATTERN => Some(PubsubMessage::Stop(SubscriptionKind::Pattern, rest)),
             POST => {
                 let (length, rest) = rest.split_first_chunk::<4>()?;
                 let length = u32::from_le_bytes(*length) as usize;
                 let (channel, payload) = rest.split_at_checked(length)?;
-                Some(News::Post { channel, payload })
+                Some(PubsubMessage::Post { channel, payload })
             }
             _ => None,
         }
@@ -94,22 +99,30 @@ impl Afar {
         let interests = self.interests.read();
         let peers: Vec<Peer> =
             interests.iter().filter(|(_, known)| wants(known)).map(|(peer, _)| *peer).collect();
-        let message = News::Post { channel, payload: post.payload }.write()?;
+        let message = PubsubMessage::Post { channel, payload: post.payload }.write()?;
         (!peers.is_empty()).then_some((peers, message))
     }
 
     /// Records that a peer's clients subscribe to a name, or no longer do.
-    pub(crate) fn note(&self, peer: Peer, news: News<'_>) {
+    pub(crate) fn note(&self, peer: Peer, message: PubsubMessage<'_>) {
         let mut interests = self.interests.write();
         let known = interests.entry(peer).or_default();
-        match news {
-            News::Listen(Kind::Channel, name) => drop(known.channels.insert(name.into())),
-            News::Listen(Kind::Pattern, name) => drop(known.patterns.insert(name.into())),
-            News::Stop(Kind::Channel, name) => drop(known.channels.remove(name)),
-            News::Stop(Kind::Pattern, name) => drop(known.patterns.remove(name)),
-            News::Listen(Kind::ShardChannel, _)
-            | News::Stop(Kind::ShardChannel, _)
-            | News::Post { .. } => {}
+        match message {
+            PubsubMessage::Listen(SubscriptionKind::Channel, name) => {
+                known.channels.insert(name.into());
+            }
+            PubsubMessage::Listen(SubscriptionKind::Pattern, name) => {
+                known.patterns.insert(name.into());
+            }
+            PubsubMessage::Stop(SubscriptionKind::Channel, name) => {
+                known.channels.remove(name);
+            }
+            PubsubMessage::Stop(SubscriptionKind::Pattern, name) => {
+                known.patterns.remove(name);
+            }
+            PubsubMessage::Listen(SubscriptionKind::ShardChannel, _)
+            | PubsubMessage::Stop(SubscriptionKind::ShardChannel, _)
+            | PubsubMessage::Post { .. } => {}
         }
         let any = interests.values().any(Interests::is_any);
         self.any.store(any, Ordering::Release);
@@ -130,8 +143,8 @@ impl Interests {
 }
 
 /// Tells all other nodes that clients of this one subscribe to a name, or no longer do.
-pub(crate) fn announce(links: &Links, news: News<'_>) {
-    let Some(bytes) = news.write() else { return };
+pub(crate) fn announce(links: &Links, message: PubsubMessage<'_>) {
+    let Some(bytes) = message.write() else { return };
     for link in links.living() {
         link.push(&Frame::News { bytes: &bytes });
     }
@@ -139,9 +152,9 @@ pub(crate) fn announce(links: &Links, news: News<'_>) {
 
 /// Sends a new node all subscriptions of this node's clients.
 pub(crate) fn introduce(exchange: &Exchange, link: &Link) {
-    for kind in [Kind::Channel, Kind::Pattern] {
+    for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
         exchange.for_each_name(kind, |name| {
-            if let Some(bytes) = News::Listen(kind, name).write() {
+            if let Some(bytes) = PubsubMessage::Listen(kind, name).write() {
                 link.push(&Frame::News { bytes: &bytes });
             }
         });
@@ -154,12 +167,16 @@ mod tests {
 
     #[test]
     fn news_are_read_as_they_were_written() {
-        let post = News::Post { channel: b"c", payload: b"hello" };
-        for news in [News::Listen(Kind::Channel, b"a"), News::Stop(Kind::Pattern, b"b*"), post] {
-            assert_eq!(News::read(&news.write().unwrap()), Some(news));
+        let post = PubsubMessage::Post { channel: b"c", payload: b"hello" };
+        for message in [
+            PubsubMessage::Listen(SubscriptionKind::Channel, b"a"),
+            PubsubMessage::Stop(SubscriptionKind::Pattern, b"b*"),
+            post,
+        ] {
+            assert_eq!(PubsubMessage::read(&message.write().unwrap()), Some(message));
         }
-        assert_eq!(News::read(&[POST, 9, 0, 0, 0, 1]), None, "a length beyond the end");
-        assert_eq!(News::Listen(Kind::ShardChannel, b"s").write(), None);
+        assert_eq!(PubsubMessage::read(&[POST, 9, 0, 0, 0, 1]), None, "a length beyond the end");
+        assert_eq!(PubsubMessage::Listen(SubscriptionKind::ShardChannel, b"s").write(), None);
     }
 
     #[test]
@@ -169,11 +186,11 @@ mod tests {
         let afar = Afar::default();
         let post = |channel| Post { space: Space::Global, channel, payload: b"x" };
         assert!(afar.wanted_by(post(b"news")).is_none());
-        afar.note(peer(1), News::Listen(Kind::Channel, b"news"));
-        afar.note(peer(2), News::Listen(Kind::Pattern, b"n*"));
+        afar.note(peer(1), PubsubMessage::Listen(SubscriptionKind::Channel, b"news"));
+        afar.note(peer(2), PubsubMessage::Listen(SubscriptionKind::Pattern, b"n*"));
         let peers = afar.wanted_by(post(b"news")).unwrap().0;
         assert_eq!(peers, [peer(1), peer(2)]);
-        afar.note(peer(1), News::Stop(Kind::Channel, b"news"));
+        afar.note(peer(1), PubsubMessage::Stop(SubscriptionKind::Channel, b"news"));
         assert_eq!(afar.wanted_by(post(b"news")).unwrap().0, [peer(2)]);
         afar.keep(&[peer(1)]);
         assert!(afar.is_empty());

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use commands::Kind;
+use commands::SubscriptionKind;
 
-use super::Outbox;
+use super::PubsubOutbox;
 use crate::data::Links;
 use crate::mailbox::Mailboxes;
-use crate::published::{Body, PublishedMessage};
+use crate::published::{PublishedBody, PublishedMessage};
 
 /// Counts the messages received in a worker's mailbox. A connection does not receive messages published before
 /// it subscribed, even if they are still in flight.
@@ -26,7 +26,7 @@ pub(crate) struct Branch {
     inbox: VecDeque<Arc<PublishedMessage>>,
     /// The number of the next message to deliver.
     next: Number,
-    pub outbox: Outbox,
+    pub outbox: PubsubOutbox,
     /// True if the worker has posted something to itself.
     pub own_mail: bool,
 }
@@ -39,7 +39,7 @@ impl Branch {
             shard_channels: HashMap::new(),
             inbox: VecDeque::new(),
             next: 0,
-            outbox: Outbox::new(workers),
+            outbox: PubsubOutbox::new(workers),
             own_mail: false,
         }
     }
@@ -60,7 +60,7 @@ impl Branch {
     pub(crate) fn subscribe(
         &mut self,
         connection: usize,
-        kind: Kind,
+        kind: SubscriptionKind,
         name: &Arc<[u8]>,
         from: Number,
     ) {
@@ -69,7 +69,7 @@ impl Branch {
         assert!(before.is_none(), "a connection subscribes to a name once");
     }
 
-    pub(crate) fn unsubscribe(&mut self, connection: usize, kind: Kind, name: &[u8]) {
+    pub(crate) fn unsubscribe(&mut self, connection: usize, kind: SubscriptionKind, name: &[u8]) {
         let names = self.names(kind);
         let listeners = names.get_mut(name).expect("somebody listens");
         listeners.remove(&connection).expect("this connection does");
@@ -104,7 +104,7 @@ impl Branch {
         &'a self,
         message: &'a PublishedMessage,
         number: Number,
-    ) -> impl Iterator<Item = (usize, &'a Body)> {
+    ) -> impl Iterator<Item = (usize, &'a PublishedBody)> {
         self.listeners(message).flat_map(move |(listeners, body)| {
             let may_hear = listeners.iter().filter(move |(_, from)| **from <= number);
             may_hear.map(move |(connection, _)| (*connection, body))
@@ -116,7 +116,7 @@ impl Branch {
         &'a self,
         connection: usize,
         message: &'a PublishedMessage,
-    ) -> impl Iterator<Item = &'a Body> {
+    ) -> impl Iterator<Item = &'a PublishedBody> {
         let all = self.listeners(message);
         all.filter(move |(listeners, _)| listeners.contains_key(&connection)).map(|(_, body)| body)
     }
@@ -124,10 +124,10 @@ impl Branch {
     fn listeners<'a>(
         &'a self,
         message: &'a PublishedMessage,
-    ) -> impl Iterator<Item = (&'a Listeners, &'a Body)> {
+    ) -> impl Iterator<Item = (&'a Listeners, &'a PublishedBody)> {
         let channels = match message.space.kind() {
-            Kind::Channel | Kind::Pattern => &self.channels,
-            Kind::ShardChannel => &self.shard_channels,
+            SubscriptionKind::Channel | SubscriptionKind::Pattern => &self.channels,
+            SubscriptionKind::ShardChannel => &self.shard_channels,
         };
         let by_name = message
             .by_name
@@ -139,11 +139,11 @@ impl Branch {
         by_name.chain(by_pattern)
     }
 
-    fn names(&mut self, kind: Kind) -> &mut HashMap<Arc<[u8]>, Listeners> {
+    fn names(&mut self, kind: SubscriptionKind) -> &mut HashMap<Arc<[u8]>, Listeners> {
         match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
-            Kind::ShardChannel => &mut self.shard_channels,
+            SubscriptionKind::Channel => &mut self.channels,
+            SubscriptionKind::Pattern => &mut self.patterns,
+            SubscriptionKind::ShardChannel => &mut self.shard_channels,
         }
     }
 }

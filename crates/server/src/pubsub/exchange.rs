@@ -7,7 +7,7 @@ use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use commands::{Kind, Space, glob_matches};
+use commands::{Space, SubscriptionKind, glob_matches};
 use parking_lot::RwLock;
 
 use super::Afar;
@@ -27,20 +27,20 @@ pub(crate) struct Exchange {
 
 /// Names with the number of subscribed connections of each worker.
 struct Book {
-    parts: Box<[RwLock<Names>]>,
+    parts: Box<[RwLock<SubscriberCounts>]>,
     hasher: RandomState,
     /// Number of names, readable without a lock.
     len: AtomicUsize,
 }
 
-type Names = HashMap<Arc<[u8]>, Counts>;
+type SubscriberCounts = HashMap<Arc<[u8]>, Counts>;
 
 /// Number of subscribed connections, by worker.
 type Counts = Box<[u32]>;
 
 /// The destinations of a message.
 #[derive(Debug, Default)]
-pub(crate) struct Route {
+pub(crate) struct Destinations {
     /// Number of times the message will be received.
     pub receivers: usize,
     /// True if a connection subscribes to the channel by its name.
@@ -63,23 +63,23 @@ impl Exchange {
     }
 
     /// Adds a connection of this worker to a name. Returns true if it is the node's first.
-    pub(crate) fn enter(&self, worker: usize, kind: Kind, name: &Arc<[u8]>) -> bool {
+    pub(crate) fn enter(&self, worker: usize, kind: SubscriptionKind, name: &Arc<[u8]>) -> bool {
         self.book(kind).enter(worker, name, self.workers)
     }
 
     /// Removes a connection from a name. Returns true if it was the node's last.
-    pub(crate) fn strike(&self, worker: usize, kind: Kind, name: &[u8]) -> bool {
+    pub(crate) fn strike(&self, worker: usize, kind: SubscriptionKind, name: &[u8]) -> bool {
         self.book(kind).strike(worker, name)
     }
 
     /// Calls `see` for all names of a kind with subscribers.
-    pub(crate) fn for_each_name(&self, kind: Kind, mut see: impl FnMut(&[u8])) {
+    pub(crate) fn for_each_name(&self, kind: SubscriptionKind, mut see: impl FnMut(&[u8])) {
         self.book(kind).for_each(|name, _| see(name));
     }
 
     /// Returns the destinations of a message on this channel; `None` if there are none.
     #[inline]
-    pub(crate) fn route(&self, space: Space, channel: &[u8]) -> Option<Route> {
+    pub(crate) fn route(&self, space: Space, channel: &[u8]) -> Option<Destinations> {
         let silent = match space {
             Space::Global => self.global.is_empty() && self.patterns.is_empty(),
             Space::Sharded => self.sharded.is_empty(),
@@ -93,8 +93,9 @@ impl Exchange {
         self.global.is_empty() && self.patterns.is_empty() && self.afar.is_empty()
     }
 
-    fn find_route(&self, space: Space, channel: &[u8]) -> Option<Route> {
-        let mut route = Route { workers: vec![false; self.workers], ..Route::default() };
+    fn find_route(&self, space: Space, channel: &[u8]) -> Option<Destinations> {
+        let mut route =
+            Destinations { workers: vec![false; self.workers], ..Destinations::default() };
         let book = self.book(space.kind());
         book.with(channel, |counts| {
             route.by_name = true;
@@ -129,20 +130,20 @@ impl Exchange {
     }
 
     /// Returns the number of different names of a kind with subscribers.
-    pub(crate) fn names(&self, kind: Kind) -> usize {
+    pub(crate) fn names(&self, kind: SubscriptionKind) -> usize {
         self.book(kind).len.load(Acquire)
     }
 
-    fn book(&self, kind: Kind) -> &Book {
+    fn book(&self, kind: SubscriptionKind) -> &Book {
         match kind {
-            Kind::Channel => &self.global,
-            Kind::Pattern => &self.patterns,
-            Kind::ShardChannel => &self.sharded,
+            SubscriptionKind::Channel => &self.global,
+            SubscriptionKind::Pattern => &self.patterns,
+            SubscriptionKind::ShardChannel => &self.sharded,
         }
     }
 }
 
-impl Route {
+impl Destinations {
     fn include(&mut self, counts: &Counts) {
         self.receivers += total(counts);
         for (concerned, count) in self.workers.iter_mut().zip(counts) {
@@ -169,7 +170,7 @@ impl Book {
         self.len.load(Acquire) == 0
     }
 
-    fn part(&self, name: &[u8]) -> &RwLock<Names> {
+    fn part(&self, name: &[u8]) -> &RwLock<SubscriberCounts> {
         let hash = self.hasher.hash_one(name);
         &self.parts[(hash % self.parts.len() as u64) as usize]
     }
@@ -216,7 +217,7 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn enter(exchange: &Exchange, worker: usize, kind: Kind, name: &str) {
+    fn enter(exchange: &Exchange, worker: usize, kind: SubscriptionKind, name: &str) {
         exchange.enter(worker, kind, &name.as_bytes().into());
     }
 
@@ -224,11 +225,11 @@ mod tests {
     fn a_message_goes_to_the_workers_whose_connections_listen() {
         let exchange = Exchange::new(3);
         assert!(exchange.route(Space::Global, b"news").is_none());
-        enter(&exchange, 0, Kind::Channel, "news");
-        enter(&exchange, 0, Kind::Channel, "news");
-        enter(&exchange, 2, Kind::Pattern, "n*");
-        enter(&exchange, 1, Kind::Pattern, "x*");
-        enter(&exchange, 1, Kind::ShardChannel, "news");
+        enter(&exchange, 0, SubscriptionKind::Channel, "news");
+        enter(&exchange, 0, SubscriptionKind::Channel, "news");
+        enter(&exchange, 2, SubscriptionKind::Pattern, "n*");
+        enter(&exchange, 1, SubscriptionKind::Pattern, "x*");
+        enter(&exchange, 1, SubscriptionKind::ShardChannel, "news");
 
         let route = exchange.route(Space::Global, b"news").expect("listeners");
         assert_eq!((route.receivers, route.by_name), (3, true));
@@ -242,8 +243,11 @@ mod tests {
     #[test]
     fn a_name_nobody_listens_to_any_more_is_forgotten() {
         let exchange = Exchange::new(2);
-        for (kind, name) in [(Kind::Channel, "a"), (Kind::Pattern, "a"), (Kind::ShardChannel, "a")]
-        {
+        for (kind, name) in [
+            (SubscriptionKind::Channel, "a"),
+            (SubscriptionKind::Pattern, "a"),
+            (SubscriptionKind::ShardChannel, "a"),
+        ] {
             enter(&exchange, 0, kind, name);
             enter(&exchange, 1, kind, name);
             exchange.strike(0, kind, name.as_bytes());

@@ -14,7 +14,7 @@ mod branch; //   One worker's part: its connections' subscriptions.
 mod afar; //     Subscribers on other nodes.
 mod outbox; //   Messages in flight to the workers.
 
-pub(crate) use afar::{Afar, News, announce, introduce};
+pub(crate) use afar::{Afar, PubsubMessage, announce, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
-pub(crate) use outbox::Outbox;
+pub(crate) use outbox::PubsubOutbox;

@@ -13,7 +13,7 @@ use crate::data::Links;
 use crate::mailbox::Mailboxes;
 use crate::published::{Author, PublishedMessage};
 
-pub(crate) struct Outbox {
+pub(crate) struct PubsubOutbox {
     /// By worker, in the order of publication.
     messages: Vec<Vec<Arc<PublishedMessage>>>,
     /// Messages for other nodes.
@@ -21,9 +21,9 @@ pub(crate) struct Outbox {
     is_empty: bool,
 }
 
-impl Outbox {
-    pub(crate) fn new(workers: usize) -> Outbox {
-        Outbox { messages: vec![Vec::new(); workers], afar: Vec::new(), is_empty: true }
+impl PubsubOutbox {
+    pub(crate) fn new(workers: usize) -> PubsubOutbox {
+        PubsubOutbox { messages: vec![Vec::new(); workers], afar: Vec::new(), is_empty: true }
     }
 
     #[inline]
@@ -45,7 +45,7 @@ impl Outbox {
         self.publish_here(exchange, author, post)
     }
 
-    /// Publishes like [`Outbox::publish`], but only to subscribers on this node.
+    /// Publishes like [`PubsubOutbox::publish`], but only to subscribers on this node.
     pub(crate) fn publish_here(
         &mut self,
         exchange: &Exchange,

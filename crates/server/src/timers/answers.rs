@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use timers::{
-    DeadLetter, LATENESS_BOUNDS, Life, Page, Record, Seen, Stats, TimerId, TimerRefusal,
+    DeadLetter, LATENESS_BOUNDS, Page, Record, Seen, Stats, TimerId, TimerLife, TimerRefusal,
     json as timer_json,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn done(id: TimerId, host: Option<&str>) -> Response {
 }
 
 pub(super) fn timer(record: &Record) -> Option<Value> {
-    let Life::Pending { spec, left, due_in, .. } = &record.life else { return None };
+    let TimerLife::Pending { spec, left, due_in, .. } = &record.life else { return None };
     let mut value = timer_json::spec_to_json(spec, record.id.factor);
     value["id"] = json!(record.id.to_string());
     value["due-in"] = timer_json::seconds(*due_in);

@@ -15,7 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::time::Duration;
-use timers::{Call, Callback, HttpTarget, Input, Sequence, TimerId};
+use timers::{Call, Callback, HttpTarget, Sequence, TimerId, TimerInput};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -30,7 +30,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of nodes to try in turn, because a key may be moving.
 const HOPS_MAX: usize = 5;
 
-type Outcome = Result<(), String>;
+type CallResult = Result<(), String>;
 
 pub(super) struct Caller {
     hub: Arc<Hub>,
@@ -62,17 +62,17 @@ impl Caller {
                     Callback::Http { target, opaque, .. } => {
                         check_target(&hub.rules.read(), target)
                             .map_err(|forbidden| forbidden.to_string())?;
-                        post(&client, target, opaque, (id, sequence)).await
+                        post(&client, target, opaque, id, sequence).await
                     }
                     Callback::Publish { channel, message } => {
                         let words = ["PUBLISH", channel, message].map(str::to_owned);
-                        commands.run(words.to_vec(), (id, sequence)).await
+                        commands.run(words.to_vec(), id, sequence).await
                     }
-                    Callback::Command(words) => commands.run(words.clone(), (id, sequence)).await,
+                    Callback::Command(words) => commands.run(words.clone(), id, sequence).await,
                 }
             };
             let result = timeout(within, made).await.unwrap_or_else(|_| Err("timed out".into()));
-            hub.input(Input::CallEnded { call: number, result });
+            hub.input(TimerInput::CallEnded { call: number, result });
         });
     }
 }
@@ -81,8 +81,9 @@ async fn post(
     client: &Client<HttpConnector<Guarded>, Body>,
     target: &HttpTarget,
     opaque: &str,
-    (id, sequence): (TimerId, Sequence),
-) -> Outcome {
+    id: TimerId,
+    sequence: Sequence,
+) -> CallResult {
     let request = Request::builder()
         .method(Method::POST)
         .uri(target.uri())
@@ -155,7 +156,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 impl Commands {
     /// Runs a command as a client would, and follows redirects.
-    async fn run(&self, words: Vec<String>, (id, sequence): (TimerId, Sequence)) -> Outcome {
+    async fn run(&self, words: Vec<String>, id: TimerId, sequence: Sequence) -> CallResult {
         let fill = |word: String| {
             word.replace("{sequence}", &sequence.0.to_string()).replace("{id}", &id.to_string())
         };

@@ -14,8 +14,8 @@ use cluster::map::{Map, Peer};
 use parking_lot::{Mutex, RwLock};
 use settings::{Secret, Settings};
 use timers::{
-    Action, AllowRules, Call, Epoch, Input, Member, Message, MonotonicMillis, Now, Parted,
-    RequestId, Stats, TimerAnswer, TimerSettings, Timers, Wish,
+    AllowRules, Call, MembersEpoch, MonotonicMillis, Now, Parted, RequestId, Stats, TimerAction,
+    TimerAnswer, TimerInput, TimerMember, TimerMessage, TimerRequest, TimerSettings, Timers,
 };
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
@@ -38,7 +38,7 @@ const LOOK_AT_HANDS_EVERY: Duration = Duration::from_millis(50);
 /// A message that waits for its link.
 pub(super) struct QueuedMessage {
     pub(super) since: Instant,
-    pub(super) message: Message,
+    pub(super) message: TimerMessage,
 }
 
 /// Work for the thread of `service.rs`.
@@ -59,7 +59,7 @@ pub(crate) struct Hub {
     me: Peer,
     /// Channel to the control thread: reports that this node may not leave yet, and client demand.
     control: ControlHandle,
-    inner: Mutex<Inner>,
+    inner: Mutex<HubState>,
     pub(super) work: UnboundedSender<Work>,
     pub(super) rules: RwLock<AllowRules>,
     /// The file for timers while no node runs.
@@ -68,13 +68,13 @@ pub(crate) struct Hub {
     password: RwLock<Secret>,
 }
 
-struct Inner {
+struct HubState {
     core: Timers,
     /// Clients that wait for an answer.
     waiting: BTreeMap<RequestId, oneshot::Sender<TimerAnswer>>,
     last_request: u64,
     /// Queues to the other nodes' links.
-    queues: BTreeMap<timers::Peer, Sender<QueuedMessage>>,
+    queues: BTreeMap<timers::TimerPeer, Sender<QueuedMessage>>,
     /// Time until which the thread sleeps, unless something wakes it.
     sleeps_until: Option<MonotonicMillis>,
     /// The last map basis given to the core.
@@ -112,7 +112,7 @@ impl Hub {
         control: ControlHandle,
     ) -> Hub {
         let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
-        let inner = Inner {
+        let inner = HubState {
             core,
             waiting: BTreeMap::new(),
             last_request: 0,
@@ -131,29 +131,31 @@ impl Hub {
     }
 
     /// Passes an input to the core, and carries out the resulting actions.
-    pub(super) fn input(&self, input: Input) {
+    pub(super) fn input(&self, input: TimerInput) {
         let mut inner = self.inner.lock();
         self.handle(&mut inner, input);
     }
 
-    fn handle(&self, inner: &mut Inner, input: Input) {
+    fn handle(&self, inner: &mut HubState, input: TimerInput) {
         let mut actions = Vec::new();
         inner.core.handle(now(), input, &mut actions);
         for action in actions {
             match action {
-                Action::Send { to, message } => {
+                TimerAction::Send { to, message } => {
                     if let Some(queue) = inner.queues.get(&to) {
                         // If the queue is full, the message is lost and requested again.
                         let _ = queue.try_send(QueuedMessage { since: Instant::now(), message });
                     }
                 }
-                Action::Answer { request, answer } => {
+                TimerAction::Answer { request, answer } => {
                     if let Some(waiting) = inner.waiting.remove(&request) {
                         let _ = waiting.send(answer); // The client may have disconnected.
                     }
                 }
-                Action::Call(call) => self.do_later(Work::Call(call)),
-                Action::ClientTurned => self.control.tell(cluster::control::Input::ClientTurned),
+                TimerAction::Call(call) => self.do_later(Work::Call(call)),
+                TimerAction::ClientTurned => {
+                    self.control.tell(cluster::control::Input::ClientTurned);
+                }
             }
         }
         let due = inner.core.next_wake();
@@ -166,7 +168,7 @@ impl Hub {
     /// Handles everything that is due. Returns the time to sleep. Called by the timer thread.
     pub(super) fn tick(&self) -> Duration {
         let mut inner = self.inner.lock();
-        self.handle(&mut inner, Input::Tick);
+        self.handle(&mut inner, TimerInput::Tick);
         self.look_at_hands(&mut inner);
         inner.sleeps_until = inner.core.next_wake();
         let sleep =
@@ -176,18 +178,18 @@ impl Hub {
     }
 
     /// Makes a request on behalf of a client.
-    pub(crate) async fn ask(&self, wish: Wish) -> Option<TimerAnswer> {
+    pub(crate) async fn ask(&self, wish: TimerRequest) -> Option<TimerAnswer> {
         self.begin(wish).await.ok()
     }
 
     /// Begins a request like [`Hub::ask`], for a caller that does not wait for the answer here.
-    pub(crate) fn begin(&self, wish: Wish) -> oneshot::Receiver<TimerAnswer> {
+    pub(crate) fn begin(&self, wish: TimerRequest) -> oneshot::Receiver<TimerAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.inner.lock();
         inner.last_request += 1;
         let request = RequestId(inner.last_request);
         inner.waiting.insert(request, answer);
-        self.handle(&mut inner, Input::Request { request, wish });
+        self.handle(&mut inner, TimerInput::Request { request, wish });
         answered
     }
 
@@ -199,7 +201,7 @@ impl Hub {
     /// Returns the encoded timers of this node, for its next life.
     pub(super) fn carried(&self) -> Vec<u8> {
         let mut inner = self.inner.lock();
-        self.handle(&mut inner, Input::Tick);
+        self.handle(&mut inner, TimerInput::Tick);
         inner.core.carried(inner.parted)
     }
 
@@ -244,19 +246,22 @@ impl Hub {
         note_divergence(&mut inner, map);
         inner.basis = map.basis().0;
         self.rules.write().set_own(own_ports(map));
-        let member = |member: &cluster::map::Member| Member {
+        let member = |member: &cluster::map::Member| TimerMember {
             id: timer_peer(member.peer()),
             name: member.name.clone(),
             weight: member.weight,
         };
         let members = map.members().iter().map(member).collect();
-        self.handle(&mut inner, Input::Members { epoch: Epoch(map.basis().0), members });
+        self.handle(
+            &mut inner,
+            TimerInput::Members { epoch: MembersEpoch(map.basis().0), members },
+        );
         self.look_at_hands(&mut inner);
     }
 
     /// Reports to the control thread whether this node still has timers: a leaving node stays until others have
     /// them.
-    fn look_at_hands(&self, inner: &mut Inner) {
+    fn look_at_hands(&self, inner: &mut HubState) {
         let Some(told) = inner.leaving else { return };
         let hands = if inner.core.is_empty_handed() { Hands::Empty } else { Hands::Full };
         if hands != told {
@@ -274,11 +279,11 @@ impl Hub {
         self.do_later(Work::Accepted(peer, stream));
     }
 
-    pub(super) fn set_queue(&self, to: timers::Peer, queue: Sender<QueuedMessage>) {
+    pub(super) fn set_queue(&self, to: timers::TimerPeer, queue: Sender<QueuedMessage>) {
         self.inner.lock().queues.insert(to, queue);
     }
 
-    pub(super) fn keep_queues(&self, to: &[timers::Peer]) {
+    pub(super) fn keep_queues(&self, to: &[timers::TimerPeer]) {
         self.inner.lock().queues.retain(|node, _| to.contains(node));
     }
 
@@ -306,17 +311,17 @@ impl Hub {
 }
 
 /// Records a takeover: a map of a later generation in which this node is alone, and was not before.
-fn note_divergence(inner: &mut Inner, map: &Map) {
+fn note_divergence(inner: &mut HubState, map: &Map) {
     let beginnings = map.generation().counter;
     let is_alone = map.members().len() == 1 && inner.members > 1;
     if is_alone && beginnings > inner.beginnings {
-        inner.parted = Some(Parted { epoch: Epoch(inner.basis), at: now().moment });
+        inner.parted = Some(Parted { epoch: MembersEpoch(inner.basis), at: now().moment });
     }
     (inner.members, inner.beginnings) = (map.members().len(), beginnings);
 }
 
-pub(super) fn timer_peer(peer: Peer) -> timers::Peer {
-    timers::Peer { id: peer.id.0, boot: peer.boot.0 }
+pub(super) fn timer_peer(peer: Peer) -> timers::TimerPeer {
+    timers::TimerPeer { id: peer.id.0, boot: peer.boot.0 }
 }
 
 /// Returns the addresses on which the nodes of the cluster listen. A node known by a name may have any address.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::map::Peer;
-use timers::{Input, Message};
+use timers::{TimerInput, TimerMessage};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, Receiver};
@@ -145,7 +145,7 @@ fn put_if_fresh(waiting: &QueuedMessage, batch: &mut Vec<u8>) {
     }
 }
 
-fn put(message: &Message, batch: &mut Vec<u8>) {
+fn put(message: &TimerMessage, batch: &mut Vec<u8>) {
     let body = postcard::to_allocvec(message).expect("every message can be written");
     let length = u32::try_from(body.len()).expect("messages are limited");
     batch.extend(length.to_le_bytes());
@@ -180,14 +180,14 @@ async fn read_link(hub: &Hub, peer: Peer, stream: TcpStream) -> io::Result<()> {
         let mut taken = 0;
         while let Some((message, length)) = next_message(&bytes[taken..])? {
             taken += length;
-            hub.input(Input::Peer { from, message });
+            hub.input(TimerInput::Peer { from, message });
         }
         bytes.drain(..taken);
     }
 }
 
 /// Returns the first message and its length in bytes.
-fn next_message(bytes: &[u8]) -> io::Result<Option<(Message, usize)>> {
+fn next_message(bytes: &[u8]) -> io::Result<Option<(TimerMessage, usize)>> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let length = u32::from_le_bytes(*header) as usize;
     if length > FRAME_BYTES_MAX {
@@ -203,11 +203,15 @@ fn next_message(bytes: &[u8]) -> io::Result<Option<(Message, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use timers::Epoch;
-    use timers::message::{Hello, Stage};
+    use timers::MembersEpoch;
+    use timers::message::{MembersHello, Stage};
 
-    fn hello() -> Message {
-        Message::Hello(Hello { epoch: Epoch(7), stage: Stage::Settled, answer: false })
+    fn hello() -> TimerMessage {
+        TimerMessage::Hello(MembersHello {
+            epoch: MembersEpoch(7),
+            stage: Stage::Settled,
+            answer: false,
+        })
     }
 
     #[test]

@@ -11,7 +11,8 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use axum::routing::{get, post, put};
 use timers::{
-    BODY_BYTES_MAX, Callback, ReplicationFactor, Sight, TimerAnswer, TimerId, Wish, json,
+    BODY_BYTES_MAX, Callback, ReplicationFactor, TimerAnswer, TimerId, TimerQuery, TimerRequest,
+    json,
 };
 
 use super::hub::Hub;
@@ -20,9 +21,9 @@ use super::{answers, judge};
 const PAGE_DEFAULT: u32 = 100;
 const PAGE_MAX: u32 = 1000;
 
-type Shared = Arc<Hub>;
+type SharedHub = Arc<Hub>;
 
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: Shared) -> Router<S> {
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: SharedHub) -> Router<S> {
     Router::new()
         .route("/timers", post(create).get(list))
         .route("/timers/stats", get(stats))
@@ -32,7 +33,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(hub: Shared) -> Router<S>
         .with_state(hub)
 }
 
-type Body = Result<Bytes, BytesRejection>;
+type RequestBody = Result<Bytes, BytesRejection>;
 
 /// The timer that a path names.
 struct Named(TimerId);
@@ -47,7 +48,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Response {
+async fn create(State(hub): State<SharedHub>, headers: HeaderMap, body: RequestBody) -> Response {
     let described = match described(body) {
         Ok(described) => described,
         Err((status, why)) => return answers::failed(status, &why),
@@ -56,14 +57,14 @@ async fn create(State(hub): State<Shared>, headers: HeaderMap, body: Body) -> Re
         return response;
     }
     let factor = described.factor.unwrap_or(ReplicationFactor::DEFAULT);
-    change_answered(&hub, Wish::Create { spec: described.spec, factor }, &headers).await
+    change_answered(&hub, TimerRequest::Create { spec: described.spec, factor }, &headers).await
 }
 
 async fn change(
-    State(hub): State<Shared>,
+    State(hub): State<SharedHub>,
     Named(id): Named,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> Response {
     let described = match described(body) {
         Ok(described) => described,
@@ -75,14 +76,14 @@ async fn change(
     if let Err(response) = allowed(&hub, &described.spec.callback).await {
         return response;
     }
-    change_answered(&hub, Wish::Put { id, spec: described.spec }, &headers).await
+    change_answered(&hub, TimerRequest::Put { id, spec: described.spec }, &headers).await
 }
 
-async fn delete(State(hub): State<Shared>, Named(id): Named, headers: HeaderMap) -> Response {
-    change_answered(&hub, Wish::Delete(id), &headers).await
+async fn delete(State(hub): State<SharedHub>, Named(id): Named, headers: HeaderMap) -> Response {
+    change_answered(&hub, TimerRequest::Delete(id), &headers).await
 }
 
-async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response {
+async fn change_answered(hub: &Hub, wish: TimerRequest, headers: &HeaderMap) -> Response {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     match hub.ask(wish).await {
         Some(TimerAnswer::Done(id)) => answers::done(id, host),
@@ -90,8 +91,8 @@ async fn change_answered(hub: &Hub, wish: Wish, headers: &HeaderMap) -> Response
     }
 }
 
-async fn see(State(hub): State<Shared>, Named(id): Named) -> Response {
-    match hub.ask(Wish::See(Sight::Timer(id))).await {
+async fn see(State(hub): State<SharedHub>, Named(id): Named) -> Response {
+    match hub.ask(TimerRequest::See(TimerQuery::Timer(id))).await {
         Some(TimerAnswer::Timer(found)) => match found.as_deref().and_then(answers::timer) {
             Some(timer) => answers::json_response(StatusCode::OK, &timer),
             None => answers::failed(StatusCode::NOT_FOUND, "there is no such timer"),
@@ -100,26 +101,26 @@ async fn see(State(hub): State<Shared>, Named(id): Named) -> Response {
     }
 }
 
-async fn list(State(hub): State<Shared>, uri: Uri) -> Response {
+async fn list(State(hub): State<SharedHub>, uri: Uri) -> Response {
     let (limit, after) = match page_of(uri.query().unwrap_or_default()) {
         Ok(page) => page,
         Err(why) => return answers::failed(StatusCode::BAD_REQUEST, why),
     };
-    match hub.ask(Wish::See(Sight::Page { after, limit })).await {
+    match hub.ask(TimerRequest::See(TimerQuery::Page { after, limit })).await {
         Some(TimerAnswer::Page(seen)) => answers::page(&seen),
         other => unexpected(other.as_ref()),
     }
 }
 
-async fn stats(State(hub): State<Shared>) -> Response {
-    match hub.ask(Wish::See(Sight::Stats)).await {
+async fn stats(State(hub): State<SharedHub>) -> Response {
+    match hub.ask(TimerRequest::See(TimerQuery::Stats)).await {
         Some(TimerAnswer::Stats(seen)) => answers::stats(&seen),
         other => unexpected(other.as_ref()),
     }
 }
 
-async fn dead(State(hub): State<Shared>) -> Response {
-    match hub.ask(Wish::See(Sight::Dead)).await {
+async fn dead(State(hub): State<SharedHub>) -> Response {
+    match hub.ask(TimerRequest::See(TimerQuery::Dead)).await {
         Some(TimerAnswer::Dead(seen)) => answers::dead(&seen),
         other => unexpected(other.as_ref()),
     }
@@ -133,7 +134,7 @@ fn unexpected(answer: Option<&TimerAnswer>) -> Response {
 }
 
 /// Parses a request body. The error is a status and a reason.
-fn described(body: Body) -> Result<json::Described, (StatusCode, String)> {
+fn described(body: RequestBody) -> Result<json::Described, (StatusCode, String)> {
     let body = body.map_err(|rejection| match rejection.status() {
         status @ StatusCode::PAYLOAD_TOO_LARGE => {
             (status, format!("the body is longer than {BODY_BYTES_MAX} bytes; nothing was stored"))

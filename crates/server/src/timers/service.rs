@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use cluster::map::Peer;
 use settings::Settings;
-use timers::Input;
+use timers::TimerInput;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::timeout;
 
@@ -55,7 +55,8 @@ impl PreparedTimers {
     pub(crate) fn start(self, client_addr: SocketAddr) -> io::Result<Service> {
         let PreparedTimers { hub, work, runtime } = self;
         let caller = Caller::new(Arc::clone(&hub), client_addr);
-        let worker = Worker { hub: Arc::clone(&hub), work, caller, links: TimerLinks::default() };
+        let worker =
+            TimerWorker { hub: Arc::clone(&hub), work, caller, links: TimerLinks::default() };
         let run = move || {
             runtime.block_on(worker.run());
             // Do not wait for a link that is being opened.
@@ -93,14 +94,14 @@ impl Drop for Service {
     }
 }
 
-struct Worker {
+struct TimerWorker {
     hub: Arc<Hub>,
     work: UnboundedReceiver<Work>,
     caller: Caller,
     links: TimerLinks,
 }
 
-impl Worker {
+impl TimerWorker {
     async fn run(mut self) {
         loop {
             let mut next = timeout(self.hub.tick(), self.work.recv()).await.ok();
@@ -126,7 +127,7 @@ impl Worker {
                 self.links.follow(&self.hub, self.hub.others(&map));
                 self.hub.follow(&map);
             }
-            Work::Lease(until) => self.hub.input(Input::Lease { until }),
+            Work::Lease(until) => self.hub.input(TimerInput::Lease { until }),
             Work::Links(maker) => self.links.set_maker(&self.hub, maker),
             Work::Accepted(peer, stream) => self.links.accept(&self.hub, peer, stream),
         }

@@ -139,7 +139,7 @@ impl Watching {
     }
 
     /// Takes a sample for the last hour. Called every [`SAMPLE_EVERY`].
-    pub(crate) fn sample(&self, (all, table): (&AllCounters, &Table), memory_bytes: u64) {
+    pub(crate) fn sample(&self, all: &AllCounters, table: &Table, memory_bytes: u64) {
         self.hour.sample(all, self.totals(table), memory_bytes);
     }
 

@@ -15,15 +15,16 @@ use super::Worker;
 use super::connection::Connection;
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
-use super::waiting::Reason;
+use super::waiting::ParkReason;
 use crate::data::Data;
-use crate::evictor::Room;
+use crate::evictor::EvictionContext;
 use crate::host::NodeHost;
 use crate::keyspace::SlotGuard;
 use crate::watching::LATENCY_EVENTS;
 
 /// Locks that a batch took early, by the place of their command in it. Only free locks are taken early: a
-/// thread that holds some must not wait for another.
+/// thread that holds some must not wait for another. So code that runs with them takes a slot's lock with
+/// `try_lock`, or releases all of them (`clear`) before it waits for a lock or for anything else.
 pub(super) type EarlyLocks<'s> = SmallVec<[Option<SlotGuard<'s>>; BATCH_MAX]>;
 
 impl<'s> Worker<'s> {
@@ -31,7 +32,8 @@ impl<'s> Worker<'s> {
     pub(super) fn run_for(
         &mut self,
         index: usize,
-        (place, requests): (usize, &[Request<'_>]),
+        place: usize,
+        requests: &[Request<'_>],
         held: &mut EarlyLocks<'s>,
         time: &mut BatchTime,
     ) {
@@ -48,7 +50,7 @@ impl<'s> Worker<'s> {
             if alone {
                 time.begin_alone();
             }
-            self.execute(index, (place + step, request), held, &mut output);
+            self.execute(index, place + step, request, held, &mut output);
             if alone {
                 let took = time.end_alone();
                 // A parked command is recorded when it is done.
@@ -71,7 +73,8 @@ impl<'s> Worker<'s> {
     fn execute(
         &mut self,
         index: usize,
-        (place, request): (usize, &Request<'_>),
+        place: usize,
+        request: &Request<'_>,
         held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) {
@@ -79,13 +82,13 @@ impl<'s> Worker<'s> {
             self.make_room(index, request, held);
         }
         if self.paused.is_some() && self.must_pause(index, request) {
-            return self.park(index, request, Reason::Pause, None);
+            return self.park(index, request, ParkReason::Pause, None);
         }
         let start = output.mark();
         let replies = self.connections[index].session.replies;
         let muted = self.connections[index].session.begin_muted(output);
-        let executed = self.execute_on_slots(index, (place, request), held, output);
-        self.conclude(index, request, executed, (output, start));
+        let executed = self.execute_on_slots(index, place, request, held, output);
+        self.conclude(index, request, executed, output, start);
         let session = &mut self.connections[index].session;
         if let Some(start) = muted {
             session.end_muted(output, start);
@@ -102,7 +105,8 @@ impl<'s> Worker<'s> {
     fn execute_on_slots(
         &mut self,
         index: usize,
-        (place, request): (usize, &Request<'_>),
+        place: usize,
+        request: &Request<'_>,
         held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) -> Executed {
@@ -124,7 +128,7 @@ impl<'s> Worker<'s> {
         let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
         let has_lease = rules.has_lease;
         let lock = |locks| lock(&shared.data, locks, place, held);
-        execute(request, (session, output), (&shared.data, rules), bench, lock, move |spec| {
+        execute(request, session, output, (&shared.data, rules), bench, lock, move |spec| {
             OwnHost(NodeHost {
                 shared,
                 card,
@@ -147,7 +151,8 @@ impl<'s> Worker<'s> {
         index: usize,
         request: &Request<'_>,
         executed: Executed,
-        (output, start): (&mut Output, Mark),
+        output: &mut Output,
+        start: Mark,
     ) {
         match executed {
             Executed::RanPlainly(ending) => {
@@ -178,11 +183,11 @@ impl<'s> Worker<'s> {
             Executed::Refused(error) => self.conclude_refused(index, request, error),
             Executed::Fenced => self.refuse_fenced(index, request, output),
             Executed::Park(slot, obstacle) => {
-                self.park(index, request, Reason::Slot(slot, obstacle), None);
+                self.park(index, request, ParkReason::Slot(slot, obstacle), None);
             }
             Executed::LeftOut(slot, obstacle) => {
                 output.truncate(start);
-                self.park(index, request, Reason::Slot(slot, obstacle), None);
+                self.park(index, request, ParkReason::Slot(slot, obstacle), None);
             }
             Executed::Redirect(slot) => self.send_elsewhere(index, request, slot, output),
         }
@@ -205,10 +210,10 @@ impl<'s> Worker<'s> {
     fn conclude_without_slots(&mut self, index: usize, request: &Request<'_>, ending: Ending) {
         let connection = &self.connections[index];
         if connection.question.is_some() {
-            return self.park(index, request, Reason::Answer, None);
+            return self.park(index, request, ParkReason::Answer, None);
         }
         if let Some(until) = connection.wait_until {
-            return self.park(index, request, Reason::Replicas, until.at());
+            return self.park(index, request, ParkReason::Backups, until.at());
         }
         if self.fence.is_up() {
             self.note_topology_question(index, request);
@@ -242,7 +247,7 @@ impl<'s> Worker<'s> {
         self.look_around(); // The map is newer than the one this round began with.
         if self.env.cluster.is_mine(slot) {
             let handover = cluster::serving::Obstacle::Handover;
-            return self.park(index, request, Reason::Slot(slot, handover), None);
+            return self.park(index, request, ParkReason::Slot(slot, handover), None);
         }
         let error = self.env.cluster.redirection(slot);
         self.refuse(index, request, error, output);
@@ -261,7 +266,7 @@ impl<'s> Worker<'s> {
         if !request.spec.is_some_and(|spec| needs_memory(spec, session)) {
             return;
         }
-        let mut room = Room {
+        let mut room = EvictionContext {
             data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,

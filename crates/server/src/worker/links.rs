@@ -2,7 +2,7 @@
 //! reads the answers to frames that this node has sent.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::io::{self, Read};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::thread;
 
@@ -10,7 +10,8 @@ use cluster::data::{FrameOutcome, Intake, MoverInput};
 use cluster::map::Peer;
 use cluster::replication::{BackFrame, BadFrame, Frame, LinkId, first_answer};
 use mio::Token;
-use net::{SendBuffer, Stream};
+use mio::event::Event;
+use net::{Readiness, SendBuffer, Stream};
 
 use super::Worker;
 use crate::data::apply_context;
@@ -26,9 +27,8 @@ const TURN_BYTES: usize = 16 * 1024;
 pub(super) struct Answers {
     id: LinkId,
     stream: Stream,
+    readiness: Readiness,
     unread: Vec<u8>,
-    /// True if the other end sends no more: once all is read, the stream is at its end.
-    hung_up: bool,
 }
 
 /// An incoming stream of frames from another node.
@@ -37,22 +37,18 @@ pub(super) struct Incoming {
     stream: Stream,
     intake: Arc<parking_lot::Mutex<Intake>>,
     connection: u64,
+    readiness: Readiness,
     unread: Vec<u8>,
-    /// See [`Answers`].
-    hung_up: bool,
     back: SendBuffer<TURN_BYTES>,
     /// True if its next frame waits for a newer map.
     waits: bool,
-    /// True if there may be more to read; epoll is edge-triggered and will not report it again.
-    more: bool,
 }
 
-/// The end of a turn of reading.
+/// The state of a stream after a turn of reading.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// Everything in the socket is read.
-    Drained,
-    More,
+enum After {
+    Open,
+    /// The other end has closed it, and everything is read.
     Closed,
 }
 
@@ -70,7 +66,8 @@ impl Worker<'_> {
         let token = Token(LINKS + id.0 as usize);
         self.answers.retain(|answers| answers.id != id);
         if stream.register(self.poller.registry(), token).is_ok() {
-            self.answers.push(Answers { id, stream, unread: Vec::new(), hung_up: false });
+            let readiness = Readiness::unknown();
+            self.answers.push(Answers { id, stream, readiness, unread: Vec::new() });
         }
     }
 
@@ -86,23 +83,22 @@ impl Worker<'_> {
                 stream,
                 intake,
                 connection,
+                readiness: Readiness::unknown(),
                 unread: Vec::new(),
-                hung_up: false,
                 back: SendBuffer::default(),
                 waits: false,
-                more: false,
             });
         }
     }
 
     /// Handles an event of a link: it is writable again, has answered, or was closed by the other end.
-    pub(super) fn on_link(&mut self, id: LinkId, hung_up: bool) {
+    pub(super) fn on_link(&mut self, id: LinkId, event: &Event) {
         let link = self.shared.data.links.get(id);
         if let Some(link) = &link {
             link.write();
         }
         let Some(place) = self.answers.iter().position(|answers| answers.id == id) else { return };
-        self.answers[place].hung_up |= hung_up;
+        self.answers[place].readiness.note(event);
         if self.read_answers(place).is_err() {
             let answers = self.answers.swap_remove(place);
             if let Some(link) = link {
@@ -116,8 +112,8 @@ impl Worker<'_> {
     fn read_answers(&mut self, place: usize) -> Result<(), BrokenConnection> {
         let shared = self.shared;
         let answers = &mut self.answers[place];
-        let Answers { stream, unread, hung_up, .. } = answers;
-        let end = read_all(stream, unread, &mut self.buffer, usize::MAX, *hung_up)?;
+        let Answers { stream, readiness, unread, .. } = answers;
+        let after = read_all(stream, readiness, unread, &mut self.buffer, usize::MAX)?;
         let link = shared.data.links.get(answers.id).ok_or(BrokenConnection)?;
         let mut at = 0;
         let mut acked = false;
@@ -148,7 +144,7 @@ impl Worker<'_> {
             shared.data.tell_mover_if_moving(MoverInput::Acked);
             self.wake_awaiting_acks();
         }
-        if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }
+        if after == After::Closed { Err(BrokenConnection) } else { Ok(()) }
     }
 
     /// Returns whether an incoming stream is to be tried again.
@@ -158,7 +154,7 @@ impl Worker<'_> {
 
     /// Returns whether one of these streams only has to be read: clients may wait for the frames behind.
     pub(super) fn has_unread_intakes(&self) -> bool {
-        let has_more = |incoming: &Incoming| incoming.more && !incoming.waits;
+        let has_more = |incoming: &Incoming| incoming.readiness.readable && !incoming.waits;
         self.intakes_again.iter().any(|key| self.incoming.get(*key).is_some_and(has_more))
     }
 
@@ -171,16 +167,19 @@ impl Worker<'_> {
         }
     }
 
-    /// Applies the frames that another node has sent, and acknowledges them.
-    pub(super) fn on_intake(&mut self, key: usize, hung_up: bool) {
+    /// Applies the frames that another node has sent, and acknowledges them. There is no event if the stream
+    /// is only tried again.
+    pub(super) fn on_intake(&mut self, key: usize, event: Option<&Event>) {
         let Some(mut incoming) = self.incoming.try_remove(key) else { return };
-        incoming.hung_up |= hung_up;
+        if let Some(event) = event {
+            incoming.readiness.note(event);
+        }
         let went_on = self.take_in(&mut incoming);
         match went_on {
             Ok(()) => {
                 let index = self.incoming.insert(incoming);
                 debug_assert_eq!(index, key, "the place was freed a moment ago");
-                if self.incoming[index].waits || self.incoming[index].more {
+                if self.incoming[index].waits || self.incoming[index].readiness.readable {
                     self.intakes_again.push(index);
                 }
             }
@@ -193,9 +192,9 @@ impl Worker<'_> {
     fn take_in(&mut self, incoming: &mut Incoming) -> Result<(), BrokenConnection> {
         // The limit grows with the unread bytes: a whole frame must fit, however large it is.
         let max = if incoming.waits { TURN_BYTES } else { incoming.unread.len() + TURN_BYTES };
-        let Incoming { stream, unread, hung_up, .. } = incoming;
-        let end = read_all(stream, unread, &mut self.buffer[..TURN_BYTES], max, *hung_up)?;
-        incoming.more = end == End::More;
+        let Incoming { stream, readiness, unread, .. } = incoming;
+        let buffer = &mut self.buffer[..TURN_BYTES];
+        let after = read_all(stream, readiness, unread, buffer, max)?;
         let intake = Arc::clone(&incoming.intake);
         let mut intake = intake.lock();
         if intake.connection != incoming.connection {
@@ -204,7 +203,7 @@ impl Worker<'_> {
         incoming.waits = false;
         let mut at = 0;
         let shared = self.shared;
-        let access = (self.env.now, self.env.access);
+        let (now, access) = (self.env.now, self.env.access);
         loop {
             let unread = &incoming.unread[at..];
             let Some((number, frame, length)) = intake.inbox.peek(unread).map_err(broken)? else {
@@ -213,7 +212,7 @@ impl Worker<'_> {
             if matches!(frame, Frame::FillEnd { .. }) {
                 shared.data.kept.forget(); // From here on this node holds a copy that counts.
             }
-            let mut apply_context = apply_context(&shared.data, access, &mut self.outcome);
+            let mut apply_context = apply_context(&shared.data, now, access, &mut self.outcome);
             let taken = intake.take(number, &frame, &mut apply_context);
             drop(apply_context);
             match taken {
@@ -246,7 +245,7 @@ impl Worker<'_> {
             // for this core.
             thread::yield_now();
         }
-        if end == End::Closed { Err(BrokenConnection) } else { Ok(()) }
+        if after == After::Closed { Err(BrokenConnection) } else { Ok(()) }
     }
 }
 
@@ -254,29 +253,22 @@ fn broken(_: BadFrame) -> BrokenConnection {
     BrokenConnection
 }
 
-/// Reads from the socket until it is empty or there are about `max` unread bytes. If the other end has hung up, a short
-/// read is not the last: epoll has reported the end of the stream together with the bytes before it.
+/// Reads from the socket until it is empty or there are about `max` unread bytes.
 fn read_all(
     stream: &mut Stream,
+    readiness: &mut Readiness,
     unread: &mut Vec<u8>,
     buffer: &mut [u8],
     max: usize,
-    hung_up: bool,
-) -> Result<End, BrokenConnection> {
-    while unread.len() < max {
-        match stream.read(buffer) {
-            Ok(0) => return Ok(End::Closed),
-            Ok(count) => {
-                unread.extend_from_slice(&buffer[..count]);
-                if count < buffer.len() && stream.short_read_is_all() && !hung_up {
-                    return Ok(End::Drained);
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(End::Drained),
+) -> Result<After, BrokenConnection> {
+    while readiness.readable && unread.len() < max {
+        match stream.read_noting(buffer, readiness) {
+            Ok(count) => unread.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(After::Closed),
             Err(_) => return Err(BrokenConnection),
         }
     }
-    Ok(End::More)
+    Ok(After::Open)
 }
 
 #[cfg(test)]
@@ -298,8 +290,9 @@ mod tests {
         drop(peer);
         std::thread::sleep(std::time::Duration::from_millis(50)); // Both are there before the first read.
         let (mut unread, mut buffer) = (Vec::new(), [0; 64]);
-        let end = read_all(&mut here, &mut unread, &mut buffer, usize::MAX, true);
-        assert!(matches!(end, Ok(End::Closed)));
+        let mut readiness = Readiness { readable: true, hung_up: true };
+        let after = read_all(&mut here, &mut readiness, &mut unread, &mut buffer, usize::MAX);
+        assert!(matches!(after, Ok(After::Closed)));
         assert_eq!(unread, b"last");
     }
 }

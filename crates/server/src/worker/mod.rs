@@ -207,16 +207,16 @@ impl<'s> Worker<'s> {
                     WAKER => self.read_mail(),
                     LISTENER => self.acceptor.note_ready(),
                     Token(token @ links::LINKS..) => {
-                        self.on_link(links::link_of(token), event.is_read_closed());
+                        self.on_link(links::link_of(token), event);
                     }
                     Token(token @ links::INTAKES..) => {
-                        self.on_intake(token - links::INTAKES, event.is_read_closed());
+                        self.on_intake(token - links::INTAKES, Some(event));
                     }
                     Token(_) => {}
                 }
             }
             for key in core::mem::take(&mut self.intakes_again) {
-                self.on_intake(key, false);
+                self.on_intake(key, None);
             }
             self.accept();
             self.resume_waiting();
@@ -356,7 +356,7 @@ impl<'s> Worker<'s> {
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
     fn publish_counts(&mut self) {
-        self.settle_statistics();
+        self.record_statistics();
         let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;
         count(&counters.hits, core::mem::take(&mut outcome.hits));

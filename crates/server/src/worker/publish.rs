@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::serving::Tickets;
-use commands::{Kind, Post, Session, Space, dismiss};
+use commands::{Post, Session, Space, SubscriptionKind, dismiss};
 use placement::Slot;
 use resp::{Mark, Output, Protocol, Reply};
 
 use super::Worker;
 use super::connection::Connection;
 use crate::published::Author;
-use crate::pubsub::{News, announce};
+use crate::pubsub::{PubsubMessage, announce};
 
 impl Worker<'_> {
     /// Publishes the key events of a command. Messages that its own connection has subscribed to go before
@@ -52,21 +52,21 @@ impl Worker<'_> {
             let Connection { session, output, .. } = &mut self.connections[index];
             let protocol = session.protocol;
             dismiss(session, &name, &mut Reply::new(output, protocol));
-            self.shared.exchange.strike(self.number, Kind::ShardChannel, &name);
-            self.branch.unsubscribe(index, Kind::ShardChannel, &name);
+            self.shared.exchange.strike(self.number, SubscriptionKind::ShardChannel, &name);
+            self.branch.unsubscribe(index, SubscriptionKind::ShardChannel, &name);
             self.answered.push(index);
         }
     }
 
     /// Handles a pub/sub frame from another node.
     pub(super) fn hear_from_afar(&mut self, from: Peer, bytes: &[u8]) {
-        match News::read(bytes) {
-            Some(News::Post { channel, payload }) => {
+        match PubsubMessage::read(bytes) {
+            Some(PubsubMessage::Post { channel, payload }) => {
                 let post = Post { space: Space::Global, channel, payload };
                 self.branch.outbox.publish_here(&self.shared.exchange, None, post);
                 self.post();
             }
-            Some(news @ (News::Listen(..) | News::Stop(..))) => {
+            Some(news @ (PubsubMessage::Listen(..) | PubsubMessage::Stop(..))) => {
                 self.shared.exchange.afar.note(from, news);
             }
             None => {}
@@ -116,10 +116,10 @@ impl Worker<'_> {
         if session.subscriptions.is_empty() {
             return;
         }
-        for kind in Kind::ALL {
+        for kind in SubscriptionKind::ALL {
             for name in session.subscriptions.list(kind) {
                 if self.shared.exchange.strike(self.number, kind, &name) {
-                    announce(&self.shared.data.links, News::Stop(kind, &name));
+                    announce(&self.shared.data.links, PubsubMessage::Stop(kind, &name));
                 }
                 self.branch.unsubscribe(index, kind, &name);
             }

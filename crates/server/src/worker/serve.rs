@@ -32,7 +32,7 @@ const PIECES_MAX: usize = 64;
 pub(crate) struct Closed;
 
 /// The treatment of the rest of a connection's input.
-enum Rest {
+enum InputRest {
     /// Keep it: it is the beginning of a request.
     Keep,
     /// Drop it: the connection is closing.
@@ -92,8 +92,8 @@ impl Worker<'_> {
         input.truncate(filled);
         let (used, rest) = self.run_all(index, &mut input);
         match rest {
-            Rest::Forget => input = Vec::new(),
-            Rest::Keep | Rest::PutOff => drop(input.drain(..used)),
+            InputRest::Forget => input = Vec::new(),
+            InputRest::Keep | InputRest::PutOff => drop(input.drain(..used)),
         }
         if input.len() as u64 > self.settings.client_query_buffer_limit {
             return Err(Closed);
@@ -108,7 +108,7 @@ impl Worker<'_> {
     /// Runs all complete requests in `bytes`, and keeps the rest.
     pub(super) fn run_fresh(&mut self, index: usize, bytes: &mut [u8]) {
         let (used, rest) = self.run_all(index, bytes);
-        if !matches!(rest, Rest::Forget) {
+        if !matches!(rest, InputRest::Forget) {
             self.connections[index].input = bytes[used..].to_vec();
         }
     }
@@ -124,7 +124,7 @@ impl Worker<'_> {
     }
 
     /// Runs the requests in `bytes`, and returns how far it came.
-    fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, Rest) {
+    fn run_all(&mut self, index: usize, bytes: &mut [u8]) -> (usize, InputRest) {
         let mut spans = core::mem::take(&mut self.spans);
         let done = self.run_batches(index, bytes, &mut spans);
         spans.clear();
@@ -138,42 +138,42 @@ impl Worker<'_> {
         index: usize,
         bytes: &mut [u8],
         spans: &mut Vec<Span>,
-    ) -> (usize, Rest) {
+    ) -> (usize, InputRest) {
         let mut at = 0;
         loop {
             if self.connections[index].has_much_unread() {
                 // If the client reads it all at once, epoll will not report the socket again.
                 self.connections[index].readiness.readable = true;
-                return (at, Rest::PutOff);
+                return (at, InputRest::PutOff);
             }
             if self.must_wait(index) {
                 self.connections[index].readiness.readable = true;
-                return (at, Rest::PutOff);
+                return (at, InputRest::PutOff);
             }
             spans.clear();
             // A command of this round may have started a pause.
             self.paused = self.shared.pauses.scope(self.env.now);
             let rules = self.rules(index);
             let connection = &mut self.connections[index];
-            let parsed = rules.parse_batch(index, connection, (bytes, at), spans);
+            let parsed = rules.parse_batch(index, connection, bytes, at, spans);
             self.run_batch(bytes, spans, &parsed.jobs);
             at = parsed.end;
             let connection = &mut self.connections[index];
             if connection.waiting.is_some() {
                 connection.readiness.readable = true;
-                return (at, Rest::PutOff);
+                return (at, InputRest::PutOff);
             }
             if connection.session.closing {
-                return (at, Rest::Forget);
+                return (at, InputRest::Forget);
             }
             match parsed.then {
-                Then::More => {}
-                Then::Wait => return (at, Rest::Keep),
-                Then::Refuse(text) => {
+                BatchEnd::More => {}
+                BatchEnd::Wait => return (at, InputRest::Keep),
+                BatchEnd::Refuse(text) => {
                     let protocol = connection.session.protocol;
                     Reply::new(&mut connection.output, protocol).error(text);
                     connection.session.closing = true;
-                    return (at, Rest::Forget);
+                    return (at, InputRest::Forget);
                 }
             }
         }
@@ -221,7 +221,7 @@ impl Worker<'_> {
         let mut place = 0;
         for jobs in jobs.chunk_by(|one, other| one.index == other.index) {
             let end = place + jobs.len();
-            self.run_for(jobs[0].index, (place, &requests[place..end]), &mut held, &mut time);
+            self.run_for(jobs[0].index, place, &requests[place..end], &mut held, &mut time);
             place = end;
         }
         self.note_batch(jobs, &requests, time.end());
@@ -309,10 +309,10 @@ pub(super) struct Batch {
     pub jobs: SmallVec<[Job; BATCH_MAX]>,
     /// The end of the last request.
     end: usize,
-    then: Then,
+    then: BatchEnd,
 }
 
-enum Then {
+enum BatchEnd {
     /// The batch is full; there may be more.
     More,
     /// The rest of the next request has not come yet.
@@ -326,10 +326,11 @@ impl Rules {
         &self,
         index: usize,
         connection: &mut Connection,
-        (bytes, from): (&mut [u8], usize),
+        bytes: &mut [u8],
+        from: usize,
         spans: &mut Vec<Span>,
     ) -> Batch {
-        let mut batch = Batch { jobs: SmallVec::new(), end: from, then: Then::More };
+        let mut batch = Batch { jobs: SmallVec::new(), end: from, then: BatchEnd::More };
         let batch_max = if self.one_by_one { 1 } else { BATCH_MAX };
         while batch.jobs.len() < batch_max {
             match connection.parser.next(bytes, batch.end, &self.limits, spans) {
@@ -342,11 +343,11 @@ impl Rules {
                     }
                 }
                 Ok(Parsed::Incomplete { .. }) => {
-                    batch.then = Then::Wait;
+                    batch.then = BatchEnd::Wait;
                     break;
                 }
                 Err(error) => {
-                    batch.then = Then::Refuse(error.reply());
+                    batch.then = BatchEnd::Refuse(error.reply());
                     break;
                 }
             }

@@ -103,7 +103,7 @@ impl Worker<'_> {
     }
 
     /// Adds the round's errors, and its commands run by EXEC, to the statistics.
-    pub(super) fn settle_statistics(&mut self) {
+    pub(super) fn record_statistics(&mut self) {
         let watching = &self.shared.watching;
         for error in self.outcome.errors.drain(..) {
             watching.errors.count(error.text());

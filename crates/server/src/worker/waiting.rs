@@ -28,7 +28,7 @@ const FLUSHED_IN_PART: Error = Error::fixed(
 
 /// Requests that wait, and the reason.
 pub(crate) struct Waiting {
-    pub reason: Reason,
+    pub reason: ParkReason,
     /// The requests in order of arrival; the first is the one that waits.
     requests: VecDeque<OwnedArgs>,
     since: Instant,
@@ -37,7 +37,7 @@ pub(crate) struct Waiting {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
+pub(crate) enum ParkReason {
     /// The slot is between two primaries, lacks copies, or has a backup that is far behind.
     Slot(Slot, Obstacle),
     /// The timers of other nodes, or the cluster, have not answered (`Connection::question`).
@@ -45,13 +45,13 @@ pub(crate) enum Reason {
     /// CLIENT PAUSE.
     Pause,
     /// WAIT: not enough backups have acknowledged.
-    Replicas,
+    Backups,
 }
 
-impl Reason {
+impl ParkReason {
     /// Returns whether acknowledgements may end the wait.
     fn ends_with_acks(self) -> bool {
-        matches!(self, Reason::Replicas | Reason::Slot(_, Obstacle::Backlog(_)))
+        matches!(self, ParkReason::Backups | ParkReason::Slot(_, Obstacle::Backlog(_)))
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) struct WaitList {
 }
 
 impl Waiting {
-    fn new(reason: Reason, deadline: Option<Instant>) -> Waiting {
+    fn new(reason: ParkReason, deadline: Option<Instant>) -> Waiting {
         Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
     }
 
@@ -88,14 +88,14 @@ impl Worker<'_> {
         &mut self,
         index: usize,
         request: &Request<'_>,
-        reason: Reason,
+        reason: ParkReason,
         deadline: Option<Instant>,
     ) {
         let connection = &mut self.connections[index];
         let since = connection.parked_since.take();
         let mut waiting = Waiting::new(reason, deadline);
         waiting.since = since.unwrap_or(waiting.since);
-        if let Reason::Slot(..) = reason {
+        if let ParkReason::Slot(..) = reason {
             waiting.deadline = Some(waiting.since + WAIT_MAX);
         }
         waiting.requests.push_back(OwnedArgs::new(request.args.iter()));
@@ -146,11 +146,11 @@ impl Worker<'_> {
     fn may_go_on_with_acks(&self, index: usize) -> bool {
         let waiting = self.connections[index].waiting.as_ref();
         match waiting.map(|waiting| waiting.reason) {
-            Some(Reason::Replicas) => true,
-            Some(Reason::Slot(slot, obstacle @ Obstacle::Backlog(_))) => {
+            Some(ParkReason::Backups) => true,
+            Some(ParkReason::Slot(slot, obstacle @ Obstacle::Backlog(_))) => {
                 self.is_passable(slot, obstacle)
             }
-            Some(Reason::Slot(..) | Reason::Answer | Reason::Pause) | None => false,
+            Some(ParkReason::Slot(..) | ParkReason::Answer | ParkReason::Pause) | None => false,
         }
     }
 
@@ -162,7 +162,7 @@ impl Worker<'_> {
             let waiting = self.connections.get(index).and_then(|it| it.waiting.as_ref());
             let Some(waiting) = waiting else { continue }; // Closed since.
             let (reason, deadline) = (waiting.reason, waiting.deadline);
-            let has_answer = reason == Reason::Answer && answered.contains(&index);
+            let has_answer = reason == ParkReason::Answer && answered.contains(&index);
             if has_answer || may_go_on(self, index) {
                 self.resume(index);
             } else {
@@ -179,9 +179,9 @@ impl Worker<'_> {
         let is_over = is_late && waiting.deadline.is_some_and(|until| until <= Instant::now());
         is_over
             || match waiting.reason {
-                Reason::Answer | Reason::Replicas => false,
-                Reason::Pause => !self.is_paused(index, &waiting.requests),
-                Reason::Slot(slot, obstacle) => self.is_passable(slot, obstacle),
+                ParkReason::Answer | ParkReason::Backups => false,
+                ParkReason::Pause => !self.is_paused(index, &waiting.requests),
+                ParkReason::Slot(slot, obstacle) => self.is_passable(slot, obstacle),
             }
     }
 
@@ -226,7 +226,7 @@ impl Worker<'_> {
         let Some(waiting) = self.connections[index].waiting.take() else { return };
         let Waiting { reason, mut requests, since, deadline } = *waiting;
         let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if let Reason::Slot(_, obstacle) = reason {
+        if let ParkReason::Slot(_, obstacle) = reason {
             if is_late {
                 self.give_up(index, requests.pop_front(), obstacle);
             } else {
@@ -240,7 +240,7 @@ impl Worker<'_> {
             })
             .collect();
         let mut time = BatchTime::start();
-        self.run_for(index, (0, &requests), &mut EarlyLocks::new(), &mut time);
+        self.run_for(index, 0, &requests, &mut EarlyLocks::new(), &mut time);
         self.post();
         self.answered.push(index);
         let connection = &mut self.connections[index];

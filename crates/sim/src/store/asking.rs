@@ -57,12 +57,7 @@ impl World {
     }
 
     /// Makes a client do just this, and ask this node for it.
-    pub(super) fn work_at(
-        &mut self,
-        (client, node): (usize, NodeId),
-        key: &'static str,
-        work: Work,
-    ) {
+    pub(super) fn work_at(&mut self, client: usize, node: NodeId, key: &'static str, work: Work) {
         self.hang_up(client);
         if let Some(request) = self.clients.begin_alone(client, self.now, key, work) {
             self.push(LONG_PATIENCE, Event::GiveUp { client, number: request.number });
@@ -128,7 +123,7 @@ impl World {
             }
             // A retry would empty slots twice.
             Told::NotNow if request.work == Work::Flush => {
-                self.clients.end(client, number, (self.now, None));
+                self.clients.end(client, number, self.now, None);
             }
             Told::NotNow => {
                 self.redirects.remove(&client);
@@ -142,10 +137,10 @@ impl World {
             }
             Told::Answer(answers) => {
                 tell!(self, "client {client}: {} {:?} -> {answers:?}", request.key, request.work);
-                self.clients.end(client, number, (self.now, Some(answers)));
+                self.clients.end(client, number, self.now, Some(answers));
             }
             Told::NotDone | Told::Aborted => self.clients.void(client, number),
-            Told::Closed => self.clients.end(client, number, (self.now, None)),
+            Told::Closed => self.clients.end(client, number, self.now, None),
         }
         let pause = ms(1 + self.rng.below(120));
         self.push(pause, Event::Begin { client });

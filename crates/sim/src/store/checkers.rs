@@ -7,7 +7,9 @@ use std::time::Duration;
 use cluster::Moment;
 use cluster::control::MapChanged;
 use cluster::data::Plane;
-use cluster::map::{Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, Source};
+use cluster::map::{
+    Change, ChangeOutcome, DropReason, Generation, LogIndex, Map, NodeId, RecreateSource,
+};
 use placement::Slot;
 use sim_engine::Network;
 use store::digest_of;
@@ -86,7 +88,7 @@ impl Checkers {
         let Some(entry) = &changed.entry else { return Ok(()) };
         for (change, outcome) in entry.changes.iter().zip(&changed.outcomes) {
             let (Change::AddBackup { bucket, node, .. }
-            | Change::Recreate { bucket, node, from: Source::OwnData, .. }) = change
+            | Change::Recreate { bucket, node, from: RecreateSource::OwnData, .. }) = change
             else {
                 continue;
             };

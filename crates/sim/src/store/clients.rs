@@ -198,7 +198,7 @@ impl Clients {
                 (key, Work::One(self.draw_op(key, rng)))
             }
         };
-        self.begin_with(client, now, (key, work), CALLS_MAX)
+        self.begin_with(client, now, key, work, CALLS_MAX)
     }
 
     /// Makes a client give up all its requests and begin this one.
@@ -210,14 +210,15 @@ impl Clients {
         work: Work,
     ) -> Option<Request> {
         self.all[client].open.clear();
-        self.begin_with(client, now, (key, work), JUDGED_MAX)
+        self.begin_with(client, now, key, work, JUDGED_MAX)
     }
 
     fn begin_with(
         &mut self,
         client: usize,
         now: Moment,
-        (key, work): (&'static str, Work),
+        key: &'static str,
+        work: Work,
         calls_max: usize,
     ) -> Option<Request> {
         let called = self.next_moment();
@@ -301,7 +302,8 @@ impl Clients {
         &mut self,
         client: usize,
         number: u64,
-        (now, answers): (Moment, Option<Vec<Answer>>),
+        now: Moment,
+        answers: Option<Vec<Answer>>,
     ) {
         let at = self.next_moment();
         let Some(open) = self.all[client].open.remove(&number) else { return }; // Given up before.

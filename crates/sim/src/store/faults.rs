@@ -11,15 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cluster::Moment;
-use cluster::consensus::Saved;
 use cluster::control::OperatorRequest;
-use cluster::map::{NodeId, Peer, Setting};
+use cluster::map::{NodeId, Setting};
 use placement::{Hashmask, Mask};
 
 use super::clock::Clock;
 use super::node::Node;
 use super::run::Sky;
-use super::world::{World, ms, tell};
+use super::world::{EndedProcess, World, ms, tell};
 use crate::Rng;
 
 /// Time for which the consequences of a fault go on after it is repaired.
@@ -41,7 +40,7 @@ pub(super) struct Faults {
     /// Nodes affected by a fault, each with the time until which it counts as affected.
     bad: BTreeMap<NodeId, Moment>,
     /// Processes that will start again, each with the time of its start.
-    down: Vec<(Moment, (Saved, Peer, Clock))>,
+    down: Vec<(Moment, EndedProcess)>,
     /// Processes that are stopped for a while, each with the end of its pause.
     asleep: Vec<(Moment, NodeId)>,
     pub joins: u64,
@@ -196,7 +195,7 @@ impl Faults {
             core::mem::take(&mut self.down).into_iter().partition(|(at, _)| *at <= world.now);
         self.down = later;
         for (_, kept) in due {
-            tell!(world, "-- {} starts again", kept.1.id);
+            tell!(world, "-- {} starts again", kept.me.id);
             world.restart(kept);
         }
     }
@@ -205,9 +204,9 @@ impl Faults {
     fn start_who_ended(&mut self, world: &mut World) {
         if !self.is_full(world)
             && let Some(ended) = world.ended.pop()
-            && !world.nodes.contains_key(&ended.1.id)
+            && !world.nodes.contains_key(&ended.me.id)
         {
-            tell!(world, "-- {} starts again with what it has kept", ended.1.id);
+            tell!(world, "-- {} starts again with what it has kept", ended.me.id);
             world.restart(ended);
         }
     }

@@ -7,7 +7,7 @@ use cluster::map::{Generation, NodeId};
 use placement::{Hashmask, Slot};
 
 use super::node::Node;
-use super::world::{Event, World, ms};
+use super::world::{EndedProcess, Event, World, ms};
 
 /// Copies of whole buckets.
 pub(super) struct Copies {
@@ -54,15 +54,15 @@ impl World {
         let saved = node.control.to_saved();
         self.kept.extend(copies.map(|copies| (id, copies)));
         let ended = self.kill(id).filter(|_| is_of_use);
-        let Some((disk, me, clock)) = ended else { return };
+        let Some(ended) = ended else { return };
         if *gone == Gone::Outcast && saved.is_blank() {
             // It was admitted but never received anything: it has nothing to come back with.
         } else if *gone == Gone::Outcast {
-            self.returning.insert(id, (saved, me, clock));
+            self.returning.insert(id, EndedProcess { disk: saved, ..ended });
             let after = ms(20 + self.rng.below(300));
             self.push(after, Event::Return { node: id });
         } else {
-            self.ended.push((disk, me, clock));
+            self.ended.push(ended);
         }
     }
 }

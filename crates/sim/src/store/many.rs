@@ -53,7 +53,7 @@ impl Many {
     pub fn run(&self, progress: impl Fn(u64) + Sync) -> Result<Sum, Failure> {
         let next = AtomicU64::new(self.seeds.start);
         let failed = AtomicBool::new(false);
-        let worker = || self.work((&next, &failed), &progress);
+        let worker = || self.work(&next, &failed, &progress);
         let parts: Vec<Result<Sum, Failure>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads.max(1)).map(|_| scope.spawn(worker)).collect();
             threads.into_iter().map(|it| it.join().expect("a history panicked")).collect()
@@ -67,7 +67,8 @@ impl Many {
 
     fn work(
         &self,
-        (next, failed): (&AtomicU64, &AtomicBool),
+        next: &AtomicU64,
+        failed: &AtomicBool,
         progress: impl Fn(u64),
     ) -> Result<Sum, Failure> {
         let mut sum = Sum::default();

@@ -9,7 +9,8 @@ use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{Member, NodeId, Peer};
 use cluster::merge::{
-    Batch, Course, Giver, Ledger, MergeRequest, Reply, ServedGround, Taker, diverged_at,
+    ChangeBatch, Course, Giver, Ledger, MergeReply, MergeRequest, MergeTaker, ServedGround,
+    diverged_at,
 };
 use cluster::serving::{
     Access, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane,
@@ -31,10 +32,10 @@ pub(super) struct Merging {
     /// The node it asks; `None` if the link is broken.
     asks: Option<NodeId>,
     /// One for each peer; a new link of the peer gets a new one.
-    takers: BTreeMap<Peer, Taker>,
+    takers: BTreeMap<Peer, MergeTaker>,
     /// Answers that wait for backups.
-    held: Vec<(Peer, Tickets, Reply)>,
-    pub answers: Vec<(Peer, Reply)>,
+    held: Vec<(Peer, Tickets, MergeReply)>,
+    pub answers: Vec<(Peer, MergeReply)>,
     pub ledger: Ledger,
 }
 
@@ -132,7 +133,7 @@ impl World {
     }
 
     /// Handles an answer.
-    pub(super) fn on_merged(&mut self, to: Peer, by: NodeId, reply: Reply) {
+    pub(super) fn on_merged(&mut self, to: Peer, by: NodeId, reply: MergeReply) {
         if self.network.is_cut(by, to.id) {
             return self.link_breaks(to);
         }
@@ -212,20 +213,20 @@ impl Node {
     /// Answers a question, as `server/src/merge/take.rs` does.
     fn answer_merge(&mut self, now: Moment, from: Peer, question: MergeRequest) {
         if !self.has_lease(now) {
-            return self.merging.answers.push((from, Reply::NotNow));
+            return self.merging.answers.push((from, MergeReply::NotNow));
         }
         let reply = match question {
             MergeRequest::Since { first, count } => self.since(first, count),
             MergeRequest::Changes { slot, parted, changes } => {
                 let slot = Slot::new(slot).expect("the giver names slots");
-                let batch = Batch::read(&changes).expect("the giver writes changes");
-                return self.take(from, slot, (Version(parted), batch));
+                let batch = ChangeBatch::read(&changes).expect("the giver writes changes");
+                return self.take(from, slot, Version(parted), batch);
             }
         };
         self.merging.answers.push((from, reply));
     }
 
-    fn since(&self, first: u16, count: u16) -> Reply {
+    fn since(&self, first: u16, count: u16) -> MergeReply {
         let slots = (first..first + count).map_while(Slot::new);
         let since = |slot: Slot| {
             self.plane.with_slot(slot, |state| {
@@ -236,17 +237,17 @@ impl Node {
         if since.is_empty() {
             return self.elsewhere(Slot::new(first).expect("the giver names slots"));
         }
-        Reply::Since(since)
+        MergeReply::Since(since)
     }
 
-    fn elsewhere(&self, slot: Slot) -> Reply {
+    fn elsewhere(&self, slot: Slot) -> MergeReply {
         let map = self.map().expect("only a member is asked");
         let primary = map.bucket_of(slot).primary().filter(|node| *node != self.me.id);
         let member = primary.and_then(|node| map.member(node));
-        member.map_or(Reply::NotNow, |member| Reply::Elsewhere(member.at.clone()))
+        member.map_or(MergeReply::NotNow, |member| MergeReply::Elsewhere(member.at.clone()))
     }
 
-    fn take(&mut self, from: Peer, slot: Slot, (parted, batch): (Version, Batch<'_>)) {
+    fn take(&mut self, from: Peer, slot: Slot, parted: Version, batch: ChangeBatch<'_>) {
         self.bend_merge(slot);
         let wall = UnixMillis(batch.latest().time().0 + 1);
         let plane = &self.plane;
@@ -262,7 +263,7 @@ impl Node {
         let conflicts = ground.conflicts;
         let tickets = slots.finish().tickets;
         self.merging.ledger.note(tally, conflicts);
-        self.merging.held.push((from, tickets, Reply::Merged(tally)));
+        self.merging.held.push((from, tickets, MergeReply::Merged(tally)));
         self.release_merged();
     }
 
@@ -289,7 +290,7 @@ impl Node {
             let passages: Vec<Passage> =
                 tickets.iter_mut().map(|ticket| self.judge(ticket)).collect();
             if passages.contains(&Passage::Abort) {
-                self.merging.answers.push((to, Reply::NotNow));
+                self.merging.answers.push((to, MergeReply::NotNow));
             } else if passages.contains(&Passage::Wait) {
                 self.merging.held.push((to, tickets, reply));
             } else {

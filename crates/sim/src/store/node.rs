@@ -77,7 +77,8 @@ pub(super) struct Written {
 
 impl Node {
     pub(super) fn new(
-        (me, clock): (&Member, Clock),
+        me: &Member,
+        clock: Clock,
         now: Moment,
         control: Control,
         disk: Saved,

@@ -18,7 +18,7 @@ use commands::{OwnedArgs, Table, Workbench, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
 use settings::NotifyClasses;
-use store::{Access, Cause, Effect, Touch, UnixMillis};
+use store::{AccessTracking, Cause, Effect, Touch, UnixMillis};
 
 use super::Sabotage;
 use super::clients::{KEYS, Request, Told, Work};
@@ -102,7 +102,8 @@ impl Line {
         &mut self,
         plane: &SimPlane,
         has_lease: bool,
-        (told, acknowledged): (&mut Vec<(Request, Told)>, &mut Vec<Written>),
+        told: &mut Vec<(Request, Told)>,
+        acknowledged: &mut Vec<Written>,
     ) -> Result<(), Aborted> {
         self.gate.release(|ticket| ticket.judge_on(plane))?;
         if self.replies.is_empty() {
@@ -242,7 +243,7 @@ impl Node {
         let env = CommandEnv {
             now: UnixMillis(self.clock.wall_millis(now)),
             seed: self.plane.seed().clone(),
-            access: Access::Lru,
+            access: AccessTracking::Lru,
             notify: NotifyClasses::NONE,
             out_of_memory: self.counter.is_full,
             one_slot_only: view.one_slot_only(),
@@ -266,7 +267,7 @@ impl Node {
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
         let lock = |locks| LockedSlots::lock(plane, locks);
-        execute(&parsed, (&mut line.session, output), (plane, rules), bench, lock, |_| host)
+        execute(&parsed, &mut line.session, output, (plane, rules), bench, lock, |_| host)
     }
 
     fn versions(&self, slots: &BTreeSet<Slot>) -> Vec<(Slot, store::Version)> {
@@ -314,7 +315,7 @@ impl Node {
         let error = self.breaks(Sabotage::ErrorForUnacked);
         let Node { counter, plane, told, acknowledged, .. } = self;
         counter.lines.retain(|_, line| {
-            let Err(Aborted) = line.send(plane, has_lease, (told, acknowledged)) else {
+            let Err(Aborted) = line.send(plane, has_lease, told, acknowledged) else {
                 return true;
             };
             let closed = if error { Told::NotDone } else { Told::Closed };

@@ -51,7 +51,7 @@ impl Default for Victim {
         };
         let now = Moment::START + Duration::from_secs(1);
         let clock = Clock { rate: 1000, wall_off: 0 };
-        let mut node = Node::new((&me, clock), now, Control::new(now, start), Saved::default());
+        let mut node = Node::new(&me, clock, now, Control::new(now, start), Saved::default());
         node.follow(&Arc::new(map));
         node.accept(member(LIAR.0).peer(), STREAM);
         let mut victim = Victim { node, now, actions: Vec::new() };

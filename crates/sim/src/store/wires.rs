@@ -10,12 +10,7 @@ use super::node::Node;
 use super::world::{Event, World, ms};
 
 impl World {
-    pub(super) fn send_bytes(
-        &mut self,
-        from: Peer,
-        (stream, way): (StreamId, Way),
-        bytes: Vec<u8>,
-    ) {
+    pub(super) fn send_bytes(&mut self, from: Peer, stream: StreamId, way: Way, bytes: Vec<u8>) {
         let Some(known) = self.streams.get(stream) else { return };
         let (_, to) = known.ends(way);
         let delay = self.network.delay(&mut self.rng, from.id, to.id);
@@ -33,7 +28,7 @@ impl World {
             return self.push(ms(20), Event::Pump { stream: id, way });
         }
         let Some(bytes) = self.streams.arrived(id, way, self.now) else { return };
-        self.take_bytes((id, way), &bytes);
+        self.take_bytes(id, way, &bytes);
         // The more traffic, the more breaks: right behind the end of a fill, for example.
         let broken = self.network.quality.broken;
         if broken > 0 && self.rng.chance(broken, 10_000) {
@@ -41,7 +36,7 @@ impl World {
         }
     }
 
-    fn take_bytes(&mut self, (id, way): (StreamId, Way), bytes: &[u8]) {
+    fn take_bytes(&mut self, id: StreamId, way: Way, bytes: &[u8]) {
         let Some(stream) = self.streams.get(id) else { return };
         let (_, to) = stream.ends(way);
         match way {
@@ -65,7 +60,7 @@ impl World {
         let me = node.me;
         let back = node.on_frames(stream, from, bytes);
         if !back.is_empty() {
-            self.send_bytes(me, (stream, Way::Back), back);
+            self.send_bytes(me, stream, Way::Back, back);
         }
         self.after(id);
     }
@@ -131,7 +126,7 @@ impl World {
         });
         for (id, way) in sent.collect::<Vec<_>>() {
             while let Some(bytes) = self.streams.arrived(id, way, Moment::NEVER) {
-                self.take_bytes((id, way), &bytes);
+                self.take_bytes(id, way, &bytes);
             }
         }
     }

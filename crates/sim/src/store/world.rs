@@ -13,7 +13,7 @@ use cluster::control::{
 };
 use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
-use cluster::merge::{MergeRequest, Reply};
+use cluster::merge::{MergeReply, MergeRequest};
 use placement::Mask;
 use sim_engine::{Network, Quality, Queue, StreamId, Streams, Way};
 
@@ -50,9 +50,9 @@ pub(super) struct World {
     /// Copies that processes have left for the next one of their node, on disk or in memory.
     pub kept: BTreeMap<NodeId, Copies>,
     /// Processes that ended and come back if somebody starts them.
-    pub ended: Vec<(Saved, Peer, Clock)>,
+    pub ended: Vec<EndedProcess>,
     /// Processes that were declared dead and come back by themselves soon.
-    pub returning: BTreeMap<NodeId, (Saved, Peer, Clock)>,
+    pub returning: BTreeMap<NodeId, EndedProcess>,
     /// The last request of each client that was redirected.
     pub(super) redirects: BTreeMap<usize, Redirects>,
     last_boot: u64,
@@ -81,7 +81,14 @@ pub(super) struct World {
     /// A process that ends within one of its next steps, and the way it ends.
     pub dies: Option<(NodeId, Death)>,
     /// State that such processes have left on their disks.
-    pub died: Vec<(Saved, Peer, Clock)>,
+    pub died: Vec<EndedProcess>,
+}
+
+/// The remains of an ended process, with which the next process of its node starts.
+pub(super) struct EndedProcess {
+    pub disk: Saved,
+    pub me: Peer,
+    pub clock: Clock,
 }
 
 /// Maximum time without traffic on a connection; after it the connection is dropped, with all that waits.
@@ -152,7 +159,7 @@ pub(super) enum Event {
     Merged {
         to: Peer,
         by: NodeId,
-        reply: Reply,
+        reply: MergeReply,
     },
 }
 
@@ -272,7 +279,7 @@ impl World {
         };
         let start = Start { me: me.clone(), cluster: CLUSTER, seed: 5, begin, welcome };
         let control = Control::new(clock.at(self.now), start);
-        let mut node = Node::new((me, clock), self.now, control, disk);
+        let mut node = Node::new(me, clock, self.now, control, disk);
         node.sabotage = self.sabotage;
         let found = copies.map(|copies| copies.give_to(&mut node));
         let found = found.unwrap_or_else(|| Input::Found(Vec::new()));
@@ -282,7 +289,7 @@ impl World {
     }
 
     /// Ends a process without notice. Returns the state on its disk.
-    pub(super) fn kill(&mut self, id: NodeId) -> Option<(Saved, Peer, Clock)> {
+    pub(super) fn kill(&mut self, id: NodeId) -> Option<EndedProcess> {
         let mut node = self.nodes.remove(&id)?;
         if self.rng.below(2) == 0 {
             self.deliver_last_bytes(node.me);
@@ -299,16 +306,16 @@ impl World {
         {
             self.push(ms(1), Event::HungUp { to, node: id });
         }
-        Some((node.disk, node.me, node.clock))
+        Some(EndedProcess { disk: node.disk, me: node.me, clock: node.clock })
     }
 
     /// Starts another process of the same node, with the state on its disk.
-    pub(super) fn restart(&mut self, (disk, before, clock): (Saved, Peer, Clock)) {
-        let mut me = self.member(before.id.0);
+    pub(super) fn restart(&mut self, ended: EndedProcess) {
+        let mut me = self.member(ended.me.id.0);
         if self.sabotage == Some(Sabotage::RestartKeepsPlace) {
-            me.boot = before.boot;
+            me.boot = ended.me.boot;
         }
-        self.start(&me, Begin::Resume(disk), None, clock);
+        self.start(&me, Begin::Resume(ended.disk), None, ended.clock);
     }
 
     pub(super) fn go_on(&mut self, id: NodeId) {
@@ -623,7 +630,7 @@ impl World {
         }
         inputs.extend(reports.into_iter().map(Input::from));
         for (stream, bytes) in sent {
-            self.send_bytes(me, (stream, Way::Out), bytes);
+            self.send_bytes(me, stream, Way::Out, bytes);
         }
         for (to, reply) in answers {
             let delay = self.network.delay(&mut self.rng, id, to.id);

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use sim_engine::{Links, Queue};
 use timers::{
-    Action, CallId, Epoch, Input, Member, Message, MonotonicMillis, Now, Parted, Peer, RequestId,
-    TimerAnswer, TimerRefusal, TimerSettings, Timers, Wish,
+    CallId, MembersEpoch, MonotonicMillis, Now, Parted, RequestId, TimerAction, TimerAnswer,
+    TimerInput, TimerMember, TimerMessage, TimerPeer, TimerRefusal, TimerRequest, TimerSettings,
+    Timers,
 };
 
 use super::history::{Called, History, Outcome, Time};
@@ -24,7 +25,7 @@ const LEASE: Time = 1000;
 const DEAD_AFTER: Time = 1250;
 
 pub(crate) struct Node {
-    id: Peer,
+    id: TimerPeer,
     /// Identifies this start of the node.
     process: u64,
     core: Timers,
@@ -36,7 +37,7 @@ pub(crate) struct Node {
     /// Events that arrived while it was paused.
     inbox: Vec<Event>,
     /// The last list it received, and the time of its last lease.
-    applied: Epoch,
+    applied: MembersEpoch,
     granted_at: Time,
     is_leaving: bool,
     wakes_at: Option<Time>,
@@ -44,9 +45,9 @@ pub(crate) struct Node {
 
 #[derive(Clone)]
 enum Event {
-    Deliver { link: Link, breaks: u64, from: Peer, to: Peer, message: Box<Message> },
+    Deliver { link: Link, breaks: u64, from: TimerPeer, to: TimerPeer, message: Box<TimerMessage> },
     CallEnded { node: u64, process: u64, call: CallId, result: Result<(), String> },
-    Members { node: Peer, epoch: Epoch, members: Vec<Member> },
+    Members { node: TimerPeer, epoch: MembersEpoch, members: Vec<TimerMember> },
     Renew,
     Wake { node: u64 },
 }
@@ -68,8 +69,8 @@ pub struct World {
     events: Queue<Event, Time>,
     pub(crate) nodes: BTreeMap<u64, Node>,
     /// The map, as the authority knows it.
-    epoch: Epoch,
-    members: Vec<Member>,
+    epoch: MembersEpoch,
+    members: Vec<TimerMember>,
     /// Links between nodes. The far side of a partition is the one without the authority.
     links: Links<u64, Time>,
     /// Nodes that have taken over, each with a map of its own, and the time they did.
@@ -77,7 +78,7 @@ pub struct World {
     /// True if the authority is inactive: the map stays, and every node has a lease.
     looks_away: bool,
     /// Requests in flight: the entry of the history, and the node.
-    requests: BTreeMap<RequestId, (usize, Peer)>,
+    requests: BTreeMap<RequestId, (usize, TimerPeer)>,
     next_id: u64,
     next_boot: u64,
 }
@@ -94,7 +95,7 @@ impl World {
             settings,
             events: Queue::default(),
             nodes: BTreeMap::new(),
-            epoch: Epoch(0),
+            epoch: MembersEpoch(0),
             members: Vec::new(),
             links: Links::default(),
             alone: BTreeMap::new(),
@@ -147,7 +148,7 @@ impl World {
                     entry.wakes_at = None;
                     let id = entry.id;
                     if entry.paused_until.is_none() {
-                        self.input(id, Input::Tick);
+                        self.input(id, TimerInput::Tick);
                     }
                 }
             }
@@ -155,7 +156,7 @@ impl World {
     }
 
     /// Hands an event to a node, now or when it is awake again.
-    fn give(&mut self, to: Peer, event: Event) {
+    fn give(&mut self, to: TimerPeer, event: Event) {
         let Some(node) = self.nodes.get_mut(&to.id).filter(|node| node.id == to) else { return };
         if node.paused_until.is_some() {
             return node.inbox.push(event);
@@ -163,19 +164,19 @@ impl World {
         match event {
             Event::Deliver { from, message, .. } => {
                 self.tell(|| format!("{from:?} -> {to:?}: {message:?}"));
-                self.input(to, Input::Peer { from, message: *message });
+                self.input(to, TimerInput::Peer { from, message: *message });
             }
             Event::CallEnded { call, result, .. } => {
-                self.input(to, Input::CallEnded { call, result });
+                self.input(to, TimerInput::CallEnded { call, result });
             }
             Event::Members { epoch, members, .. } => {
                 node.applied = node.applied.max(epoch);
                 if self.trace.is_some() {
-                    let ids: Vec<Peer> = members.iter().map(|member| member.id).collect();
+                    let ids: Vec<TimerPeer> = members.iter().map(|member| member.id).collect();
                     eprintln!("{} {to:?} enters {epoch:?}: {ids:?}", self.now);
                 }
                 let is_out = !members.iter().any(|member| member.id == to);
-                self.input(to, Input::Members { epoch, members });
+                self.input(to, TimerInput::Members { epoch, members });
                 if is_out {
                     self.come_back(to);
                 }
@@ -184,7 +185,7 @@ impl World {
         }
     }
 
-    fn input(&mut self, to: Peer, input: Input) {
+    fn input(&mut self, to: TimerPeer, input: TimerInput) {
         let now = self.now;
         let node = self.nodes.get_mut(&to.id).expect("the caller saw it");
         let time = Now { moment: MonotonicMillis(now + node.origin), wall: now + node.calendar };
@@ -209,12 +210,12 @@ impl World {
         }
     }
 
-    fn act(&mut self, node: Peer, action: Action) {
+    fn act(&mut self, node: TimerPeer, action: TimerAction) {
         self.tell(|| format!("{node:?} does {action:?}"));
         match action {
-            Action::Send { to, message } => self.send(node, to, message),
-            Action::Answer { request, answer } => self.answered(request, &answer),
-            Action::Call(call) => {
+            TimerAction::Send { to, message } => self.send(node, to, message),
+            TimerAction::Answer { request, answer } => self.answered(request, &answer),
+            TimerAction::Call(call) => {
                 let taken = self.rng.below(1000) >= self.weather.failing;
                 let is_slow = self.rng.below(1000) < self.weather.slow;
                 let most = if is_slow { call.callback.timeout().0 } else { 40 };
@@ -227,11 +228,11 @@ impl World {
                 self.at(self.now + takes, ended);
             }
             // No takeover here: `store/meeting.rs` covers it.
-            Action::ClientTurned => {}
+            TimerAction::ClientTurned => {}
         }
     }
 
-    fn send(&mut self, from: Peer, to: Peer, message: Message) {
+    fn send(&mut self, from: TimerPeer, to: TimerPeer, message: TimerMessage) {
         let link = (from.id, to.id);
         if self.links.is_cut(link) {
             return;
@@ -247,11 +248,11 @@ impl World {
 // Clients.
 impl World {
     /// Sends a request to a node. It must be the last entry of the history.
-    pub(crate) fn ask(&mut self, node: Peer, wish: Wish) {
+    pub(crate) fn ask(&mut self, node: TimerPeer, wish: TimerRequest) {
         let entry = self.history.asked.len() - 1;
         let request = RequestId(entry as u64);
         self.requests.insert(request, (entry, node));
-        self.input(node, Input::Request { request, wish });
+        self.input(node, TimerInput::Request { request, wish });
     }
 
     fn answered(&mut self, request: RequestId, answer: &TimerAnswer) {
@@ -276,8 +277,8 @@ impl World {
     }
 
     /// Returns the nodes that answer clients now.
-    pub(crate) fn awake(&self) -> Vec<Peer> {
-        let is_awake = |node: &&Node| node.paused_until.is_none() && node.applied > Epoch(0);
+    pub(crate) fn awake(&self) -> Vec<TimerPeer> {
+        let is_awake = |node: &&Node| node.paused_until.is_none() && node.applied > MembersEpoch(0);
         let awake = self.nodes.values().filter(is_awake);
         awake.map(|node| node.id).collect()
     }
@@ -287,12 +288,12 @@ impl World {
 impl World {
     /// Adds a new machine. It is in the map with the next `commit`.
     fn add_node(&mut self) {
-        let id = Peer { id: self.next_id, boot: self.next_boot };
+        let id = TimerPeer { id: self.next_id, boot: self.next_boot };
         self.next_id += 1;
         self.start_node(id);
     }
 
-    fn start_node(&mut self, id: Peer) {
+    fn start_node(&mut self, id: TimerPeer) {
         self.next_boot += 1;
         let origin = self.rng.below(1 << 40);
         let calendar = 1_800_000_000_000 + self.rng.below(self.weather.skew_ms + 1);
@@ -306,20 +307,20 @@ impl World {
             calendar,
             paused_until: None,
             inbox: Vec::new(),
-            applied: Epoch(0),
+            applied: MembersEpoch(0),
             granted_at: self.now,
             is_leaving: false,
             wakes_at: None,
         };
         self.nodes.insert(id.id, node);
         self.members.retain(|member| member.id.id != id.id);
-        self.members.push(Member { id, name: format!("10.0.0.{}:6379", id.id), weight: 1 });
+        self.members.push(TimerMember { id, name: format!("10.0.0.{}:6379", id.id), weight: 1 });
         self.members.sort_by_key(|member| member.id);
     }
 
     /// Commits a new list of members: every reachable node learns of it in its own time.
     fn commit(&mut self) {
-        self.epoch = Epoch(self.epoch.0 + 1);
+        self.epoch = MembersEpoch(self.epoch.0 + 1);
         let reached: Vec<u64> =
             self.nodes.keys().copied().filter(|node| !self.links.apart.contains(node)).collect();
         reached.into_iter().for_each(|node| self.announce(node));
@@ -353,7 +354,7 @@ impl World {
             }
         }
         for (node, until) in granted {
-            self.input(node, Input::Lease { until });
+            self.input(node, TimerInput::Lease { until });
         }
         if !self.looks_away {
             self.remove_dead();
@@ -375,7 +376,7 @@ impl World {
 
     fn remove_left(&mut self) {
         let gone = |node: &&Node| node.is_leaving && node.core.is_empty_handed();
-        let gone: Vec<Peer> = self.nodes.values().filter(gone).map(|node| node.id).collect();
+        let gone: Vec<TimerPeer> = self.nodes.values().filter(gone).map(|node| node.id).collect();
         for id in gone {
             self.nodes.remove(&id.id);
             self.members.retain(|member| member.id != id);
@@ -384,7 +385,7 @@ impl World {
     }
 
     /// Makes a node that finds itself out of the map join again, in a new life.
-    fn come_back(&mut self, id: Peer) {
+    fn come_back(&mut self, id: TimerPeer) {
         let is_current = self.members.iter().any(|member| member.id == id);
         if is_current || self.nodes[&id.id].is_leaving {
             return;
@@ -396,13 +397,13 @@ impl World {
     fn start_over(&mut self, node: u64, parted: Option<Parted>) {
         let last = &self.nodes[&node];
         let (carried, calendar) = (last.core.carried(parted), last.calendar);
-        let id = Peer { id: node, boot: self.next_boot };
+        let id = TimerPeer { id: node, boot: self.next_boot };
         self.start_node(id);
         let next = self.nodes.get_mut(&node).expect("started above");
         next.calendar = calendar;
         let time =
             Now { moment: MonotonicMillis(self.now + next.origin), wall: self.now + calendar };
-        next.core.handle(time, Input::Tick, &mut Vec::new());
+        next.core.handle(time, TimerInput::Tick, &mut Vec::new());
         next.core.load_carried(&carried).expect("written a moment ago");
         self.commit();
     }
@@ -413,11 +414,11 @@ impl World {
         let at = MonotonicMillis(self.now + entry.origin);
         let parted = Parted { epoch: entry.applied, at };
         // Its map may well change more often than that of the others.
-        entry.applied = Epoch(entry.applied.0 + 100);
+        entry.applied = MembersEpoch(entry.applied.0 + 100);
         let (id, epoch) = (entry.id, entry.applied);
         self.alone.insert(node, parted);
-        let member = Member { id, name: format!("10.0.0.{node}:6379"), weight: 1 };
-        self.input(id, Input::Members { epoch, members: vec![member] });
+        let member = TimerMember { id, name: format!("10.0.0.{node}:6379"), weight: 1 };
+        self.input(id, TimerInput::Members { epoch, members: vec![member] });
     }
 
     /// Reconnects a node that has taken over: it gives up its own map and joins the others.
@@ -449,7 +450,7 @@ impl World {
 
     /// Starts a machine again, empty, under its old name.
     pub fn restart(&mut self, node: u64) {
-        let id = Peer { id: node, boot: self.next_boot };
+        let id = TimerPeer { id: node, boot: self.next_boot };
         self.start_node(id);
         self.commit();
     }
@@ -477,7 +478,7 @@ impl World {
         entry.paused_until = None;
         entry.wakes_at = None;
         let (id, inbox) = (entry.id, std::mem::take(&mut entry.inbox));
-        self.input(id, Input::Tick);
+        self.input(id, TimerInput::Tick);
         for event in inbox {
             match event {
                 Event::CallEnded { .. } => self.happen(event),

@@ -39,7 +39,7 @@ fn a_value_of_the_same_block_size_is_written_in_place() {
 fn a_shared_value_outlives_its_item_and_is_freed_once() {
     let shared = Arc::new(vec![9u8; 100_000]);
     let item = Item::new(b"big", NewValue::Shared(Arc::clone(&shared)), Version(1), AccessMark(0));
-    let Value::Shared(seen) = item.as_ref().value() else { panic!("not shared") };
+    let StoredValue::Shared(seen) = item.as_ref().value() else { panic!("not shared") };
     let kept = seen.to_arc();
     assert_eq!(Arc::strong_count(&shared), 3);
     drop(item);

@@ -8,11 +8,11 @@ fn item(number: u32) -> Item {
     Item::new(&key, NewValue::Integer(i64::from(number)), Version(1), AccessMark(0))
 }
 
-fn spread(number: u32) -> Tag {
-    (number.wrapping_mul(2_654_435_761) >> 16) as Tag
+fn spread(number: u32) -> EntryTag {
+    (number.wrapping_mul(2_654_435_761) >> 16) as EntryTag
 }
 
-fn filled(count: u32, tag: impl Fn(u32) -> Tag) -> Segment {
+fn filled(count: u32, tag: impl Fn(u32) -> EntryTag) -> Segment {
     let mut segment = Segment::default();
     for number in 0..count {
         let Inserted::At(_) = segment.insert(tag(number), item(number), ENTRIES_MAX) else {
@@ -23,7 +23,7 @@ fn filled(count: u32, tag: impl Fn(u32) -> Tag) -> Segment {
 }
 
 fn assert_sorted(segment: &Segment) {
-    let there: Vec<(usize, Tag)> = (segment.entries.iter().enumerate())
+    let there: Vec<(usize, EntryTag)> = (segment.entries.iter().enumerate())
         .filter(|(_, entry)| **entry != EMPTY)
         .map(|(at, entry)| (at, entry.tag()))
         .collect();
@@ -87,9 +87,10 @@ fn expiry_times_move_with_their_entries() {
         assert_eq!(segment.expiry(place), expected);
     }
     assert_eq!(segment.earliest_expiry(), Some(UnixMillis(1)));
-    let due = core::iter::successors(segment.next_due(Place::FIRST, UnixMillis(100)), |place| {
-        segment.next_due(place.next(), UnixMillis(100))
-    });
+    let due =
+        core::iter::successors(segment.next_due(EntryIndex::FIRST, UnixMillis(100)), |place| {
+            segment.next_due(place.next(), UnixMillis(100))
+        });
     assert_eq!(due.count(), 34, "0, 3, ... 99");
 }
 

@@ -248,7 +248,7 @@ fn a_large_value_is_not_copied_for_a_reader() {
     let mut slot = Recorded::new();
     slot.put(b"big", &[b'x'; 100_000], None);
     let key = slot.seed.key(b"big");
-    let Some(Value::Shared(seen)) = slot.table.peek(&key).map(|found| found.value()) else {
+    let Some(StoredValue::Shared(seen)) = slot.table.peek(&key).map(|found| found.value()) else {
         panic!("not shared");
     };
     let kept = seen.to_arc();

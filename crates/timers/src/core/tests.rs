@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::calls::CallLimits;
-use crate::ids::{Epoch, ReplicationFactor, Sequence};
+use crate::ids::{MembersEpoch, ReplicationFactor, Sequence};
 use crate::input::{Call, Seen, TimerAnswer, TimerRefusal};
-use crate::members::Member;
-use crate::message::{Hello, Popped, Sight, Want, Wanted};
-use crate::spec::{Callback, Retry, Spec, Tag};
+use crate::members::TimerMember;
+use crate::message::{MembersHello, Popped, ResyncWanted, TimerQuery, Want};
+use crate::spec::{Callback, Retry, TimerSpec, TimerTag};
 use crate::stats::LATENESS_BOUNDS;
 use crate::target::HttpTarget;
 
@@ -26,15 +26,15 @@ struct Cluster {
     result: Option<Result<(), String>>,
 }
 
-fn node_id(node: usize) -> Peer {
-    Peer { id: node as u64 + 1, boot: 1 }
+fn node_id(node: usize) -> TimerPeer {
+    TimerPeer { id: node as u64 + 1, boot: 1 }
 }
 
-fn spec(interval: u64, pops: u64) -> Spec {
+fn spec(interval: u64, pops: u64) -> TimerSpec {
     let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();
     let callback = Callback::Http { target, opaque: "hello".into(), timeout: TimeSpan(2000) };
     let (interval, repeat_for) = (TimeSpan(interval), TimeSpan(interval * pops));
-    Spec { tags: Vec::new(), interval, repeat_for, callback, retry: Retry::NONE }
+    TimerSpec { tags: Vec::new(), interval, repeat_for, callback, retry: Retry::NONE }
 }
 
 impl Cluster {
@@ -54,16 +54,20 @@ impl Cluster {
     }
 
     fn set_members(&mut self, epoch: u64) {
-        let member = |node| Member { id: node_id(node), name: format!("node-{node}"), weight: 1 };
-        let members: Vec<Member> = (0..self.nodes.len()).map(member).collect();
+        let member =
+            |node| TimerMember { id: node_id(node), name: format!("node-{node}"), weight: 1 };
+        let members: Vec<TimerMember> = (0..self.nodes.len()).map(member).collect();
         for node in 0..self.nodes.len() {
             let until = MonotonicMillis(u64::MAX);
-            self.input(node, Input::Lease { until });
-            self.input(node, Input::Members { epoch: Epoch(epoch), members: members.clone() });
+            self.input(node, TimerInput::Lease { until });
+            self.input(
+                node,
+                TimerInput::Members { epoch: MembersEpoch(epoch), members: members.clone() },
+            );
         }
     }
 
-    fn input(&mut self, node: usize, input: Input) {
+    fn input(&mut self, node: usize, input: TimerInput) {
         let now = Now { moment: MonotonicMillis(self.now), wall: self.now };
         let mut open = VecDeque::from([(node, input)]);
         while let Some((node, input)) = open.pop_front() {
@@ -71,40 +75,43 @@ impl Cluster {
             self.nodes[node].handle(now, input, &mut actions);
             for action in actions {
                 match action {
-                    Action::Send { to, message } => {
-                        let input = Input::Peer { from: node_id(node), message };
+                    TimerAction::Send { to, message } => {
+                        let input = TimerInput::Peer { from: node_id(node), message };
                         open.push_back((to.id as usize - 1, input));
                     }
-                    Action::Answer { answer, .. } => self.answers.push(answer),
-                    Action::Call(call) => {
+                    TimerAction::Answer { answer, .. } => self.answers.push(answer),
+                    TimerAction::Call(call) => {
                         if let Some(result) = self.result.clone() {
-                            open.push_back((node, Input::CallEnded { call: call.call, result }));
+                            open.push_back((
+                                node,
+                                TimerInput::CallEnded { call: call.call, result },
+                            ));
                         }
                         self.called.push_back((node, call));
                     }
-                    Action::ClientTurned => panic!("all have leases here"),
+                    TimerAction::ClientTurned => panic!("all have leases here"),
                 }
             }
         }
     }
 
     /// Sends a request to the first node, and returns its answer if there is one at once.
-    fn ask(&mut self, wish: Wish) -> Option<TimerAnswer> {
+    fn ask(&mut self, wish: TimerRequest) -> Option<TimerAnswer> {
         self.requests += 1;
-        self.input(0, Input::Request { request: RequestId(self.requests), wish });
+        self.input(0, TimerInput::Request { request: RequestId(self.requests), wish });
         self.answers.pop()
     }
 
-    fn create(&mut self, spec: Spec) -> TimerId {
-        let wish = Wish::Create { spec, factor: ReplicationFactor::DEFAULT };
+    fn create(&mut self, spec: TimerSpec) -> TimerId {
+        let wish = TimerRequest::Create { spec, factor: ReplicationFactor::DEFAULT };
         match self.ask(wish) {
             Some(TimerAnswer::Done(id)) => id,
             other => panic!("not done: {other:?}"),
         }
     }
 
-    fn see(&mut self, sight: Sight) -> TimerAnswer {
-        self.ask(Wish::See(sight)).expect("looking is answered at once here")
+    fn see(&mut self, sight: TimerQuery) -> TimerAnswer {
+        self.ask(TimerRequest::See(sight)).expect("looking is answered at once here")
     }
 
     /// Advances time in steps of 10 ms, and returns the calls made: their times and sequence numbers.
@@ -114,7 +121,7 @@ impl Cluster {
         for _ in 0..time / 10 {
             self.now += 10;
             for node in 0..self.nodes.len() {
-                self.input(node, Input::Tick);
+                self.input(node, TimerInput::Tick);
             }
             calls.extend(self.called.drain(..).map(|(_, call)| (self.now, call.sequence.0)));
         }
@@ -140,7 +147,7 @@ fn a_timer_that_repeats_counts_its_pops_and_does_not_drift() {
 #[test]
 fn a_timer_that_repeats_for_less_than_its_interval_never_pops() {
     let mut cluster = Cluster::new(2);
-    let spec = Spec { repeat_for: TimeSpan(999), ..spec(SECOND, 1) };
+    let spec = TimerSpec { repeat_for: TimeSpan(999), ..spec(SECOND, 1) };
     cluster.create(spec);
     assert_eq!(cluster.pass(10 * SECOND), []);
     assert_eq!(cluster.nodes[0].pending() + cluster.nodes[1].pending(), 0);
@@ -167,7 +174,7 @@ fn a_put_starts_the_interval_anew_and_goes_on_counting() {
     let mut cluster = Cluster::new(3);
     let id = cluster.create(spec(5 * SECOND, 10));
     assert_eq!(cluster.pass(12 * SECOND), [(5000, 0), (10_000, 1)]);
-    let again = cluster.ask(Wish::Put { id, spec: spec(4 * SECOND, 1) });
+    let again = cluster.ask(TimerRequest::Put { id, spec: spec(4 * SECOND, 1) });
     assert_eq!(again, Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.pass(60 * SECOND), [(16_000, 2)]);
 }
@@ -176,7 +183,7 @@ fn a_put_starts_the_interval_anew_and_goes_on_counting() {
 fn a_put_under_an_unknown_id_makes_a_timer() {
     let mut cluster = Cluster::new(3);
     let id: TimerId = "00000000deadbeef-3".parse().unwrap();
-    cluster.ask(Wish::Put { id, spec: spec(SECOND, 1) });
+    cluster.ask(TimerRequest::Put { id, spec: spec(SECOND, 1) });
     assert_eq!(cluster.nodes.iter().map(Timers::pending).sum::<usize>(), 3);
     assert_eq!(cluster.pass(5 * SECOND), [(1000, 0)]);
 }
@@ -186,8 +193,8 @@ fn a_deleted_timer_does_not_pop_and_can_be_deleted_again() {
     let mut cluster = Cluster::new(3);
     let id = cluster.create(spec(5 * SECOND, 1));
     cluster.pass(4 * SECOND);
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.pass(60 * SECOND), []);
 }
 
@@ -195,7 +202,7 @@ fn a_deleted_timer_does_not_pop_and_can_be_deleted_again() {
 fn nothing_is_left_of_a_timer_when_its_tombstone_is_gone() {
     let mut cluster = Cluster::new(3);
     let id = cluster.create(spec(5 * SECOND, 1));
-    cluster.ask(Wish::Delete(id));
+    cluster.ask(TimerRequest::Delete(id));
     assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 2);
     cluster.pass(61 * SECOND);
     assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 0);
@@ -205,7 +212,7 @@ fn nothing_is_left_of_a_timer_when_its_tombstone_is_gone() {
 fn deleting_what_never_was_leaves_nothing_behind() {
     let mut cluster = Cluster::new(3);
     let id: TimerId = "00000000deadbeef-2".parse().unwrap();
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
     assert_eq!(cluster.nodes.iter().map(|node| node.table.len()).sum::<usize>(), 0);
 }
 
@@ -215,7 +222,9 @@ fn a_failing_callback_is_tried_by_every_replica_and_then_given_up() {
     cluster.result = Some(Err("503".into()));
     let id = cluster.create(spec(5 * SECOND, 1));
     assert_eq!(cluster.pass(60 * SECOND), [(5000, 0), (7000, 0)]);
-    let TimerAnswer::Dead(Seen { found, silent: 0 }) = cluster.see(Sight::Dead) else { panic!() };
+    let TimerAnswer::Dead(Seen { found, silent: 0 }) = cluster.see(TimerQuery::Dead) else {
+        panic!()
+    };
     assert_eq!(found.len(), 1);
     let letter = &found[0];
     assert_eq!((letter.id, letter.sequence, letter.at), (id, Sequence(0), 7000));
@@ -227,7 +236,7 @@ fn retries_come_after_all_replicas_and_each_waits_twice_as_long() {
     let mut cluster = Cluster::new(2);
     cluster.result = Some(Err("503".into()));
     let retry = Retry { attempts: 3, backoff: TimeSpan(500) };
-    cluster.create(Spec { retry, ..spec(5 * SECOND, 1) });
+    cluster.create(TimerSpec { retry, ..spec(5 * SECOND, 1) });
     let expected = [5000, 7000, 7500, 8500, 10_500].map(|at| (at, 0));
     assert_eq!(cluster.pass(60 * SECOND), expected);
 }
@@ -237,11 +246,11 @@ fn a_retry_that_succeeds_is_the_pop() {
     let mut cluster = Cluster::new(1);
     cluster.result = Some(Err("503".into()));
     let retry = Retry { attempts: 3, backoff: TimeSpan(500) };
-    cluster.create(Spec { retry, ..spec(SECOND, 1) });
+    cluster.create(TimerSpec { retry, ..spec(SECOND, 1) });
     assert_eq!(cluster.pass(SECOND), [(1000, 0)]);
     cluster.result = Some(Ok(()));
     assert_eq!(cluster.pass(60 * SECOND), [(1500, 0)]);
-    let TimerAnswer::Dead(Seen { found, .. }) = cluster.see(Sight::Dead) else { panic!() };
+    let TimerAnswer::Dead(Seen { found, .. }) = cluster.see(TimerQuery::Dead) else { panic!() };
     assert!(found.is_empty());
 }
 
@@ -262,12 +271,12 @@ fn a_timer_that_has_ended_here_and_goes_on_elsewhere_is_asked_for_and_not_made_u
     let version = cluster.nodes[1].table.get(id).expect("a tombstone").version;
     let progress = TimerState { version, sequence: Sequence(2) };
     let popped = Popped { id, progress, left: 3, due_in: TimeSpan(SECOND) };
-    let heard = Input::Peer { from: node_id(0), message: Message::Popped(popped) };
+    let heard = TimerInput::Peer { from: node_id(0), message: TimerMessage::Popped(popped) };
     let mut actions = Vec::new();
     let now = Now { moment: MonotonicMillis(cluster.now), wall: cluster.now };
     cluster.nodes[1].handle(now, heard, &mut actions);
-    let wanted = Message::Want(Want { id });
-    assert_eq!(actions, [Action::Send { to: node_id(0), message: wanted }]);
+    let wanted = TimerMessage::Want(Want { id });
+    assert_eq!(actions, [TimerAction::Send { to: node_id(0), message: wanted }]);
     assert_eq!(cluster.pass(10 * SECOND), []);
 }
 
@@ -278,15 +287,16 @@ fn a_node_that_holds_only_tombstones_hands_them_over_before_it_leaves() {
     cluster.pass(SECOND);
     assert!(cluster.nodes.iter().all(|node| node.pending() == 0 && !node.is_empty_handed()));
     // The other node may have to be asked whether it has the tombstone.
-    let member = |node, weight| Member { id: node_id(node), name: format!("node-{node}"), weight };
+    let member =
+        |node, weight| TimerMember { id: node_id(node), name: format!("node-{node}"), weight };
     let members = vec![member(0, 1), member(1, 0)];
     for node in [0, 1] {
         let members = members.clone();
-        cluster.input(node, Input::Members { epoch: Epoch(2), members });
+        cluster.input(node, TimerInput::Members { epoch: MembersEpoch(2), members });
     }
     cluster.pass(SECOND);
     assert!(cluster.nodes[1].is_empty_handed());
-    cluster.ask(Wish::Put { id, spec: spec(SECOND, 1) });
+    cluster.ask(TimerRequest::Put { id, spec: spec(SECOND, 1) });
     assert_eq!(cluster.pass(2 * SECOND).iter().map(|(_, number)| *number).collect::<Vec<_>>(), [1]);
 }
 
@@ -296,36 +306,38 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let id = cluster.create(spec(5 * SECOND, 1));
     let backup = (0..2).find(|node| cluster.nodes[*node].kept().eq([(id, 1)])).expect("one of two");
     let mut core = cluster.nodes.swap_remove(backup);
-    let primary = Peer { boot: 2, ..node_id(1 - backup) };
-    let mut handle = |moment: u64, input: Input| {
+    let primary = TimerPeer { boot: 2, ..node_id(1 - backup) };
+    let mut handle = |moment: u64, input: TimerInput| {
         let mut actions = Vec::new();
         core.handle(Now { moment: MonotonicMillis(moment), wall: moment }, input, &mut actions);
         actions
     };
     // 1) The primary is back as a new process, with nothing.
-    let member = |id: Peer| Member { id, name: format!("node-{}", id.id - 1), weight: 1 };
+    let member = |id: TimerPeer| TimerMember { id, name: format!("node-{}", id.id - 1), weight: 1 };
     let mut members = vec![member(node_id(backup)), member(primary)];
     members.sort_by_key(|member| member.id);
-    let epoch = Epoch(2);
-    let actions = handle(100, Input::Members { epoch, members });
+    let epoch = MembersEpoch(2);
+    let actions = handle(100, TimerInput::Members { epoch, members });
     let offer = actions.into_iter().find_map(|action| match action {
-        Action::Send { message: Message::Offer(offer), .. } => Some(offer),
-        Action::Send { .. } | Action::Answer { .. } | Action::Call(_) | Action::ClientTurned => {
-            None
-        }
+        TimerAction::Send { message: TimerMessage::Offer(offer), .. } => Some(offer),
+        TimerAction::Send { .. }
+        | TimerAction::Answer { .. }
+        | TimerAction::Call(_)
+        | TimerAction::ClientTurned => None,
     });
     let page = offer.expect("it lacks the timer").page;
     let from = primary;
-    let hello = Hello { epoch, stage: Stage::HandsOver, answer: false };
-    handle(100, Input::Peer { from, message: Message::Hello(hello) });
+    let hello = MembersHello { epoch, stage: Stage::HandsOver, answer: false };
+    handle(100, TimerInput::Peer { from, message: TimerMessage::Hello(hello) });
     // 2) It asks for the timer shortly before the backup's turn.
-    let wanted = Message::Wanted(Wanted { epoch, page, ids: vec![id], newer: Vec::new() });
-    handle(6990, Input::Peer { from, message: wanted });
-    let is_call = |action: &Action| matches!(action, Action::Call(_));
-    assert!(!handle(7010, Input::Tick).iter().any(is_call));
+    let wanted =
+        TimerMessage::Wanted(ResyncWanted { epoch, page, ids: vec![id], newer: Vec::new() });
+    handle(6990, TimerInput::Peer { from, message: wanted });
+    let is_call = |action: &TimerAction| matches!(action, TimerAction::Call(_));
+    assert!(!handle(7010, TimerInput::Tick).iter().any(is_call));
     // 3) The primary falls silent.
-    assert!(!handle(8980, Input::Tick).iter().any(is_call));
-    assert!(handle(8990, Input::Tick).iter().any(is_call));
+    assert!(!handle(8980, TimerInput::Tick).iter().any(is_call));
+    assert!(handle(8990, TimerInput::Tick).iter().any(is_call));
 }
 
 #[test]
@@ -338,7 +350,7 @@ fn one_hanging_host_does_not_hold_up_another() {
     }
     let target = HttpTarget::parse("http://10.0.0.8:80/").unwrap();
     let callback = Callback::Http { target, opaque: String::new(), timeout: TimeSpan(2000) };
-    cluster.create(Spec { callback, ..spec(SECOND, 1) });
+    cluster.create(TimerSpec { callback, ..spec(SECOND, 1) });
     assert_eq!(cluster.pass(SECOND).len(), 3);
     let stats = cluster.nodes[0].stats();
     assert_eq!((stats.calls_in_flight, stats.calls_waiting), (3, 8));
@@ -348,11 +360,11 @@ fn one_hanging_host_does_not_hold_up_another() {
 fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
     let mut cluster = Cluster::with(1, TimerSettings { timers_max: 1, ..TimerSettings::default() });
     let id = cluster.create(spec(SECOND, 1));
-    let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    let wish = TimerRequest::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
     assert_eq!(cluster.ask(wish), Some(TimerAnswer::Refused(TimerRefusal::Full)));
-    let put = cluster.ask(Wish::Put { id, spec: spec(2 * SECOND, 1) });
+    let put = cluster.ask(TimerRequest::Put { id, spec: spec(2 * SECOND, 1) });
     assert_eq!(put, Some(TimerAnswer::Done(id)));
-    assert_eq!(cluster.ask(Wish::Delete(id)), Some(TimerAnswer::Done(id)));
+    assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
 }
 
 #[test]
@@ -360,10 +372,10 @@ fn a_node_without_a_map_refuses() {
     let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut node = Timers::new(node_id(0), 1, now, TimerSettings::default());
     let mut actions = Vec::new();
-    let wish = Wish::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
-    node.handle(now, Input::Request { request: RequestId(1), wish }, &mut actions);
+    let wish = TimerRequest::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    node.handle(now, TimerInput::Request { request: RequestId(1), wish }, &mut actions);
     let answer = TimerAnswer::Refused(TimerRefusal::NotReady);
-    assert_eq!(actions, [Action::Answer { request: RequestId(1), answer }]);
+    assert_eq!(actions, [TimerAction::Answer { request: RequestId(1), answer }]);
 }
 
 #[test]
@@ -371,15 +383,16 @@ fn a_silent_replica_leaves_the_outcome_unknown() {
     let mut cluster = Cluster::new(2);
     let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut actions = Vec::new();
-    let wish = Wish::Create { spec: spec(60 * SECOND, 1), factor: ReplicationFactor::DEFAULT };
-    let input = Input::Request { request: RequestId(1), wish };
+    let wish =
+        TimerRequest::Create { spec: spec(60 * SECOND, 1), factor: ReplicationFactor::DEFAULT };
+    let input = TimerInput::Request { request: RequestId(1), wish };
     cluster.nodes[0].handle(now, input, &mut actions);
-    assert!(actions.iter().all(|action| !matches!(action, Action::Answer { .. })));
+    assert!(actions.iter().all(|action| !matches!(action, TimerAction::Answer { .. })));
     let later = Now { moment: MonotonicMillis(11 * SECOND), wall: 0 };
     actions.clear();
-    cluster.nodes[0].handle(later, Input::Tick, &mut actions);
+    cluster.nodes[0].handle(later, TimerInput::Tick, &mut actions);
     let answer = TimerAnswer::Refused(TimerRefusal::Unknown);
-    assert!(actions.contains(&Action::Answer { request: RequestId(1), answer }));
+    assert!(actions.contains(&TimerAction::Answer { request: RequestId(1), answer }));
 }
 
 #[test]
@@ -387,13 +400,13 @@ fn a_timer_can_be_seen_from_any_node() {
     let mut cluster = Cluster::new(5);
     let id = cluster.create(spec(60 * SECOND, 2));
     cluster.pass(10 * SECOND);
-    let TimerAnswer::Timer(Some(record)) = cluster.see(Sight::Timer(id)) else {
+    let TimerAnswer::Timer(Some(record)) = cluster.see(TimerQuery::Timer(id)) else {
         panic!("not found")
     };
-    let Life::Pending { left, due_in, .. } = record.life else { panic!("not pending") };
+    let TimerLife::Pending { left, due_in, .. } = record.life else { panic!("not pending") };
     assert_eq!((record.id, left, due_in), (id, 2, TimeSpan(50_000)));
-    cluster.ask(Wish::Delete(id));
-    assert_eq!(cluster.see(Sight::Timer(id)), TimerAnswer::Timer(None));
+    cluster.ask(TimerRequest::Delete(id));
+    assert_eq!(cluster.see(TimerQuery::Timer(id)), TimerAnswer::Timer(None));
 }
 
 #[test]
@@ -403,7 +416,7 @@ fn pages_show_every_timer_once_in_the_order_of_ids() {
     ids.sort_unstable();
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
-        let sight = Sight::Page { after, limit: 10 };
+        let sight = TimerQuery::Page { after, limit: 10 };
         let TimerAnswer::Page(Seen { found, silent: 0 }) = cluster.see(sight) else { panic!() };
         assert!(found.timers.len() <= 10);
         seen.extend(found.timers.iter().map(|record| record.id));
@@ -418,13 +431,13 @@ fn pages_show_every_timer_once_in_the_order_of_ids() {
 #[test]
 fn the_numbers_of_all_nodes_are_added_up() {
     let mut cluster = Cluster::new(3);
-    let tags = vec![Tag { name: "CALL".into(), count: 2 }];
-    cluster.create(Spec { tags: tags.clone(), ..spec(5 * SECOND, 1) });
-    cluster.create(Spec { tags, ..spec(60 * SECOND, 1) });
+    let tags = vec![TimerTag { name: "CALL".into(), count: 2 }];
+    cluster.create(TimerSpec { tags: tags.clone(), ..spec(5 * SECOND, 1) });
+    cluster.create(TimerSpec { tags, ..spec(60 * SECOND, 1) });
     let deleted = cluster.create(spec(60 * SECOND, 1));
-    cluster.ask(Wish::Delete(deleted));
+    cluster.ask(TimerRequest::Delete(deleted));
     cluster.pass(10 * SECOND);
-    let TimerAnswer::Stats(Seen { found, .. }) = cluster.see(Sight::Stats) else { panic!() };
+    let TimerAnswer::Stats(Seen { found, .. }) = cluster.see(TimerQuery::Stats) else { panic!() };
     assert_eq!((found.primary, found.held, found.tombstones, found.popped), (1, 2, 4, 1));
     assert_eq!(found.tags, [("CALL".to_owned(), 2)].into());
     let late = LATENESS_BOUNDS.iter().zip(found.lateness.counts).find(|(_, count)| *count > 0);
@@ -448,9 +461,11 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
     assert_eq!(next.nodes[0].load(&bytes), Ok(2));
     next.set_members(1);
     assert_eq!(next.pass(3 * SECOND), [(2000, 0)]);
-    assert_eq!(next.see(Sight::Timer(soon)), TimerAnswer::Timer(None));
-    let TimerAnswer::Timer(Some(record)) = next.see(Sight::Timer(later)) else { panic!("lost") };
-    let Life::Pending { due_in, .. } = record.life else { panic!("ended") };
+    assert_eq!(next.see(TimerQuery::Timer(soon)), TimerAnswer::Timer(None));
+    let TimerAnswer::Timer(Some(record)) = next.see(TimerQuery::Timer(later)) else {
+        panic!("lost")
+    };
+    let TimerLife::Pending { due_in, .. } = record.life else { panic!("ended") };
     assert_eq!(due_in, TimeSpan(600_000 - 5000 - 60_000 - 3000));
 }
 

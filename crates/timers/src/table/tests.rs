@@ -8,7 +8,7 @@ fn id(number: u64) -> TimerId {
 }
 
 fn record(number: u64, due_in: u64) -> Record {
-    let spec = Spec {
+    let spec = TimerSpec {
         tags: Vec::new(),
         interval: TimeSpan(1000),
         repeat_for: TimeSpan(3000),
@@ -16,27 +16,27 @@ fn record(number: u64, due_in: u64) -> Record {
         retry: Retry::NONE,
     };
     let (due_in, quiet_for) = (TimeSpan(due_in), TimeSpan::ZERO);
-    let life = Life::Pending { spec, left: 3, due_in, quiet_for };
+    let life = TimerLife::Pending { spec, left: 3, due_in, quiet_for };
     Record { id: id(number), version: TimerVersion::default(), sequence: Sequence(0), life }
 }
 
 struct Desk {
-    table: Table,
+    table: TimerTable,
     stats: Stats,
 }
 
 impl Desk {
     fn new() -> Desk {
-        Desk { table: Table::new(MonotonicMillis(0)), stats: Stats::default() }
+        Desk { table: TimerTable::new(MonotonicMillis(0)), stats: Stats::default() }
     }
 
     fn put(&mut self, record: &Record, place: ReplicaRank) {
-        let mut clock = Clock { now: MonotonicMillis(0), stats: &mut self.stats };
+        let mut clock = UpdateContext { now: MonotonicMillis(0), stats: &mut self.stats };
         self.table.put(record, place, Era::default(), &mut clock);
     }
 
-    fn change(&mut self, number: u64, change: impl FnOnce(&mut Entry)) {
-        let mut clock = Clock { now: MonotonicMillis(0), stats: &mut self.stats };
+    fn change(&mut self, number: u64, change: impl FnOnce(&mut TimerEntry)) {
+        let mut clock = UpdateContext { now: MonotonicMillis(0), stats: &mut self.stats };
         self.table.change(id(number), &mut clock, change);
     }
 }

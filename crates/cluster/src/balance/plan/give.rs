@@ -8,18 +8,18 @@
 
 use core::cmp::Reverse;
 
-use super::table::{Node, Table};
-use super::target::{Room, place_by_exchange, zone_has_room_after};
+use super::table::{NodeNumber, PlanTable};
+use super::target::{NodesWithRoom, place_by_exchange, zone_has_room_after};
 
 /// Moves units from nodes above their wanted count to nodes below it. Returns false if some could not be
 /// moved.
-pub(super) fn give_surplus(table: &mut Table, wanted: &[u32]) -> bool {
-    let surplus = |table: &Table, node: usize| table.count[node].saturating_sub(wanted[node]);
+pub(super) fn give_surplus(table: &mut PlanTable, wanted: &[u32]) -> bool {
+    let surplus = |table: &PlanTable, node: usize| table.count[node].saturating_sub(wanted[node]);
     let givers: Vec<usize> = (0..table.nodes()).filter(|node| surplus(table, *node) > 0).collect();
     if givers.is_empty() {
         return true;
     }
-    let takers: Vec<Node> = Room::of(table, wanted).nodes().collect();
+    let takers: Vec<NodeNumber> = NodesWithRoom::of(table, wanted).nodes().collect();
     let mut gifts = Gifts::new(table, &givers);
     for (served, taker) in takers.iter().enumerate() {
         let waiting = (takers.len() - served) as u32;
@@ -38,7 +38,7 @@ pub(super) fn give_surplus(table: &mut Table, wanted: &[u32]) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CopyKind {
     Primary,
     Backup,
 }
@@ -56,14 +56,14 @@ struct Pile {
     primaries: Vec<usize>,
     backups: Vec<usize>,
     /// The kind of the bucket that it has received last and does not give, if there is one.
-    kept: Option<Kind>,
+    kept: Option<CopyKind>,
 }
 
 impl Pile {
-    fn of_kind(&mut self, kind: Kind) -> &mut Vec<usize> {
+    fn of_kind(&mut self, kind: CopyKind) -> &mut Vec<usize> {
         match kind {
-            Kind::Primary => &mut self.primaries,
-            Kind::Backup => &mut self.backups,
+            CopyKind::Primary => &mut self.primaries,
+            CopyKind::Backup => &mut self.backups,
         }
     }
 }
@@ -79,8 +79,8 @@ enum LastReceived {
 #[derive(Clone, Copy)]
 struct Gift {
     giver: usize,
-    taker: Node,
-    kind: Kind,
+    taker: NodeNumber,
+    kind: CopyKind,
 }
 
 /// A stretch of a pile, to be given from one of its edges.
@@ -95,7 +95,7 @@ struct Gifts {
     backups_of_a_bucket: usize,
     piles: Vec<Pile>,
     /// For each bucket, its primary as far as it is planned.
-    serving: Vec<Node>,
+    serving: Vec<NodeNumber>,
     /// For each node, the buckets it shares with the present taker as the result of gifts.
     shared: Vec<usize>,
     /// For each node, the primaries it still has to give to the present taker.
@@ -103,11 +103,11 @@ struct Gifts {
 }
 
 impl Gifts {
-    fn new(table: &Table, givers: &[usize]) -> Gifts {
+    fn new(table: &PlanTable, givers: &[usize]) -> Gifts {
         let serving = |bucket: usize| {
             let (held, target) = (&table.held[bucket], &table.target[bucket]);
             let stays = held.first().filter(|primary| target.contains(primary));
-            stays.or(target.first()).copied().unwrap_or(Node::MAX)
+            stays.or(target.first()).copied().unwrap_or(NodeNumber::MAX)
         };
         Gifts {
             backups_of_a_bucket: table.copies - 1,
@@ -123,9 +123,9 @@ impl Gifts {
     /// client.
     fn quota(&self, giver: usize, units: usize) -> Quota {
         let pile = &self.piles[giver];
-        let kept = |kind: Kind| usize::from(pile.kept == Some(kind));
-        let have_primaries = pile.primaries.len() + kept(Kind::Primary);
-        let have_backups = pile.backups.len() + kept(Kind::Backup);
+        let kept = |kind: CopyKind| usize::from(pile.kept == Some(kind));
+        let have_primaries = pile.primaries.len() + kept(CopyKind::Primary);
+        let have_backups = pile.backups.len() + kept(CopyKind::Backup);
         let (mut primaries, mut backups) = (0, 0);
         for _ in 0..units {
             let left = (have_primaries - primaries, have_backups - backups);
@@ -138,23 +138,23 @@ impl Gifts {
         Quota { giver, primaries, backups }
     }
 
-    fn give_all(&mut self, table: &mut Table, taker: Node, mut quotas: Vec<Quota>) {
+    fn give_all(&mut self, table: &mut PlanTable, taker: NodeNumber, mut quotas: Vec<Quota>) {
         self.shared.fill(0);
         self.pending.fill(0);
         quotas.iter().for_each(|quota| self.pending[quota.giver] = quota.primaries);
         for Quota { giver, primaries, backups } in &mut quotas {
-            let gift = Gift { giver: *giver, taker, kind: Kind::Primary };
+            let gift = Gift { giver: *giver, taker, kind: CopyKind::Primary };
             // What does not fit goes as the other kind.
             *backups += *primaries - self.give(table, gift, *primaries);
             self.pending[*giver] = 0;
         }
         for Quota { giver, backups, .. } in quotas {
-            self.give(table, Gift { giver, taker, kind: Kind::Backup }, backups);
+            self.give(table, Gift { giver, taker, kind: CopyKind::Backup }, backups);
         }
     }
 
     /// Gives up to `units` units, in as few runs as possible. Returns how many it has given.
-    fn give(&mut self, table: &mut Table, gift: Gift, units: usize) -> usize {
+    fn give(&mut self, table: &mut PlanTable, gift: Gift, units: usize) -> usize {
         let Gift { giver, taker, kind } = gift;
         let mut left = units;
         while left > 0 {
@@ -164,12 +164,12 @@ impl Gifts {
             let given: Vec<usize> =
                 self.piles[giver].of_kind(kind).drain(first..first + len).collect();
             for bucket in given {
-                table.remove(bucket, giver as Node);
+                table.remove(bucket, giver as NodeNumber);
                 for other in &table.target[bucket] {
                     self.shared[usize::from(*other)] += 1;
                 }
                 table.add(bucket, taker);
-                if kind == Kind::Primary {
+                if kind == CopyKind::Primary {
                     self.serving[bucket] = taker;
                 }
             }
@@ -180,14 +180,14 @@ impl Gifts {
 
     /// Returns the stretch of the giver's pile that costs the fewest runs. A stretch is unbroken, has one
     /// primary, and all of it fits.
-    fn best_stretch(&self, table: &Table, gift: Gift, units: usize) -> Option<Stretch> {
+    fn best_stretch(&self, table: &PlanTable, gift: Gift, units: usize) -> Option<Stretch> {
         let pile = match gift.kind {
-            Kind::Primary => &self.piles[gift.giver].primaries,
-            Kind::Backup => &self.piles[gift.giver].backups,
+            CopyKind::Primary => &self.piles[gift.giver].primaries,
+            CopyKind::Backup => &self.piles[gift.giver].backups,
         };
         let fits = |bucket: usize| {
             !table.is_target(bucket, gift.taker)
-                && zone_has_room_after(table, bucket, gift.giver as Node, gift.taker)
+                && zone_has_room_after(table, bucket, gift.giver as NodeNumber, gift.taker)
         };
         let mut best = None;
         let mut first = 0;
@@ -224,7 +224,7 @@ impl Gifts {
     /// the taker shares already with the other holders of the bucket.
     fn score(
         &self,
-        table: &Table,
+        table: &PlanTable,
         Gift { giver, taker, kind }: Gift,
         bucket: usize,
         outside: Option<usize>,
@@ -233,14 +233,14 @@ impl Gifts {
         let others = table.target[bucket].iter().filter(|node| usize::from(**node) != giver);
         let shared = others.map(|node| self.shared[usize::from(*node)]).sum();
         let (continues, is_near) = match kind {
-            Kind::Primary => {
-                let gives_soon = |node: Node| {
+            CopyKind::Primary => {
+                let gives_soon = |node: NodeNumber| {
                     let pending = self.pending.get(usize::from(node));
                     usize::from(node) != giver && pending.is_some_and(|units| *units > 0)
                 };
                 (neighbour == Some(taker), neighbour.is_some_and(gives_soon))
             }
-            Kind::Backup => {
+            CopyKind::Backup => {
                 let is_taken = outside.is_some_and(|outside| table.is_target(outside, taker));
                 (is_taken && neighbour == Some(self.serving[bucket]), neighbour == Some(taker))
             }
@@ -250,7 +250,7 @@ impl Gifts {
 }
 
 /// Returns the piles of the givers; those of the other nodes stay empty.
-fn piles(table: &Table, givers: &[usize], last_received: LastReceived) -> Vec<Pile> {
+fn piles(table: &PlanTable, givers: &[usize], last_received: LastReceived) -> Vec<Pile> {
     let mut piles = vec![Pile::default(); table.nodes()];
     let mut gives = vec![false; table.nodes()];
     givers.iter().for_each(|giver| gives[*giver] = true);
@@ -260,7 +260,7 @@ fn piles(table: &Table, givers: &[usize], last_received: LastReceived) -> Vec<Pi
             if !gives[giver] || !table.is_target(bucket, *node) {
                 continue;
             }
-            let kind = if rank == 0 { Kind::Primary } else { Kind::Backup };
+            let kind = if rank == 0 { CopyKind::Primary } else { CopyKind::Backup };
             let is_last = table.last_received[giver] == Some(bucket);
             if is_last && last_received == LastReceived::IsKept {
                 piles[giver].kept = Some(kind);
@@ -274,9 +274,9 @@ fn piles(table: &Table, givers: &[usize], last_received: LastReceived) -> Vec<Pi
 
 /// Moves what is left one unit at a time, in turns, whatever the runs: the rest of those nodes that had
 /// too few units that fit.
-fn give_singly(table: &mut Table, wanted: &[u32], mut givers: Vec<usize>) -> bool {
+fn give_singly(table: &mut PlanTable, wanted: &[u32], mut givers: Vec<usize>) -> bool {
     let mut piles = piles(table, &givers, LastReceived::MayBeGiven);
-    let mut room = Room::of(table, wanted);
+    let mut room = NodesWithRoom::of(table, wanted);
     let mut all_given = true;
     while !givers.is_empty() {
         givers.retain(|giver| {
@@ -285,7 +285,7 @@ fn give_singly(table: &mut Table, wanted: &[u32], mut givers: Vec<usize>) -> boo
             }
             let pile = &mut piles[*giver];
             if let Some((bucket, taker)) = any_gift(table, *giver, pile, &room) {
-                table.remove(bucket, *giver as Node);
+                table.remove(bucket, *giver as NodeNumber);
                 table.add(bucket, taker);
                 room.take(wanted[usize::from(taker)], table, taker);
                 return true;
@@ -299,8 +299,13 @@ fn give_singly(table: &mut Table, wanted: &[u32], mut givers: Vec<usize>) -> boo
 }
 
 /// Returns a bucket that a giver can give and its taker; removes the bucket from the giver's pile.
-fn any_gift(table: &Table, giver: usize, pile: &mut Pile, room: &Room) -> Option<(usize, Node)> {
-    let mut kinds = [Kind::Backup, Kind::Primary];
+fn any_gift(
+    table: &PlanTable,
+    giver: usize,
+    pile: &mut Pile,
+    room: &NodesWithRoom,
+) -> Option<(usize, NodeNumber)> {
+    let mut kinds = [CopyKind::Backup, CopyKind::Primary];
     if pile.primaries.len() > pile.backups.len() {
         kinds.reverse();
     }
@@ -310,7 +315,7 @@ fn any_gift(table: &Table, giver: usize, pile: &mut Pile, room: &Room) -> Option
                 let fits = |bucket: &usize| {
                     (may_give_last_received || Some(*bucket) != table.last_received[giver])
                         && !table.is_target(*bucket, taker)
-                        && zone_has_room_after(table, *bucket, giver as Node, taker)
+                        && zone_has_room_after(table, *bucket, giver as NodeNumber, taker)
                 };
                 let pile = pile.of_kind(kind);
                 if let Some(rank) = pile.iter().position(fits) {
@@ -324,21 +329,21 @@ fn any_gift(table: &Table, giver: usize, pile: &mut Pile, room: &Room) -> Option
 
 /// Gives the first bucket of a pile although every node with room has it already.
 fn give_by_exchange(
-    table: &mut Table,
+    table: &mut PlanTable,
     giver: usize,
     pile: &mut Pile,
-    room: &mut Room,
+    room: &mut NodesWithRoom,
     wanted: &[u32],
 ) -> bool {
-    for kind in [Kind::Backup, Kind::Primary] {
+    for kind in [CopyKind::Backup, CopyKind::Primary] {
         let pile = pile.of_kind(kind);
         let Some(bucket) = pile.first().copied() else { continue };
-        table.remove(bucket, giver as Node);
+        table.remove(bucket, giver as NodeNumber);
         if place_by_exchange(table, bucket, room, wanted) {
             pile.remove(0);
             return true;
         }
-        table.add(bucket, giver as Node);
+        table.add(bucket, giver as NodeNumber);
     }
     false
 }

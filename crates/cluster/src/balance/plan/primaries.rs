@@ -11,11 +11,11 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use super::table::{Node, Table};
+use super::table::{NodeNumber, PlanTable};
 
 /// Evens out `primary`, which names a node of `table.target` for every bucket that is not lost.
-pub(super) fn even_out(table: &Table, primary: &mut [Node]) {
-    let mut state = State::of(table, primary);
+pub(super) fn even_out(table: &PlanTable, primary: &mut [NodeNumber]) {
+    let mut state = SweepState::of(table, primary);
     if state.is_even() {
         return;
     }
@@ -35,7 +35,7 @@ pub(super) fn even_out(table: &Table, primary: &mut [Node]) {
 
 /// The places at which a sweep may begin a new run.
 #[derive(Clone, Copy)]
-enum Beginning {
+enum RunStart {
     Nowhere,
     /// At the edge of a run: it costs one run more.
     AtEdges,
@@ -50,48 +50,48 @@ enum Towards {
     Lower,
 }
 
-struct State<'a> {
-    table: &'a Table,
-    primary: &'a mut [Node],
+struct SweepState<'a> {
+    table: &'a PlanTable,
+    primary: &'a mut [NodeNumber],
     count: Vec<u32>,
     bounds: Vec<RangeInclusive<u32>>,
 }
 
-impl<'a> State<'a> {
-    fn of(table: &'a Table, primary: &'a mut [Node]) -> State<'a> {
+impl<'a> SweepState<'a> {
+    fn of(table: &'a PlanTable, primary: &'a mut [NodeNumber]) -> SweepState<'a> {
         let bounds = table.shares.iter().map(|share| share.primaries(table.copies)).collect();
         let mut count = vec![0; table.nodes()];
         for bucket in table.buckets() {
             count[usize::from(primary[bucket])] += 1;
         }
-        State { table, primary, count, bounds }
+        SweepState { table, primary, count, bounds }
     }
 
-    fn promote(&mut self, bucket: usize, to: Node) {
+    fn promote(&mut self, bucket: usize, to: NodeNumber) {
         self.count[usize::from(self.primary[bucket])] -= 1;
         self.count[usize::from(to)] += 1;
         self.primary[bucket] = to;
     }
 
-    fn has_too_many(&self, node: Node) -> bool {
+    fn has_too_many(&self, node: NodeNumber) -> bool {
         self.count[usize::from(node)] > *self.bounds[usize::from(node)].end()
     }
 
-    fn has_too_few(&self, node: Node) -> bool {
+    fn has_too_few(&self, node: NodeNumber) -> bool {
         self.count[usize::from(node)] < *self.bounds[usize::from(node)].start()
     }
 
-    fn may_give(&self, node: Node) -> bool {
+    fn may_give(&self, node: NodeNumber) -> bool {
         self.count[usize::from(node)] > *self.bounds[usize::from(node)].start()
     }
 
-    fn may_take(&self, node: Node) -> bool {
+    fn may_take(&self, node: NodeNumber) -> bool {
         self.count[usize::from(node)] < *self.bounds[usize::from(node)].end()
     }
 
     /// Returns whether one promotion helps: one side has too many or too few, and the other side can
     /// balance it.
-    fn helps(&self, from: Node, to: Node) -> bool {
+    fn helps(&self, from: NodeNumber, to: NodeNumber) -> bool {
         (self.has_too_many(from) && self.may_take(to))
             || (self.may_give(from) && self.has_too_few(to))
     }
@@ -101,7 +101,7 @@ impl<'a> State<'a> {
     fn pass_on_directly(&mut self) {
         for only_to_too_few in [true, false] {
             let mut buckets = self.open_buckets(only_to_too_few);
-            for beginning in [Beginning::Nowhere, Beginning::AtEdges, Beginning::Anywhere] {
+            for beginning in [RunStart::Nowhere, RunStart::AtEdges, RunStart::Anywhere] {
                 for towards in [Towards::Higher, Towards::Lower] {
                     self.sweep(&buckets, only_to_too_few, beginning, towards);
                     buckets.reverse();
@@ -112,7 +112,7 @@ impl<'a> State<'a> {
 
     /// Returns the buckets of which the primary may be passed on.
     fn open_buckets(&self, only_to_too_few: bool) -> Vec<usize> {
-        let nodes = || 0..self.table.nodes() as Node;
+        let nodes = || 0..self.table.nodes() as NodeNumber;
         let too_many: Vec<bool> = nodes().map(|node| self.has_too_many(node)).collect();
         let too_few: Vec<bool> = nodes().map(|node| self.has_too_few(node)).collect();
         let is_open = |bucket: &usize| {
@@ -124,7 +124,7 @@ impl<'a> State<'a> {
         self.table.buckets().filter(is_open).collect()
     }
 
-    fn may_pass(&self, bucket: usize, to: Node, only_to_too_few: bool) -> bool {
+    fn may_pass(&self, bucket: usize, to: NodeNumber, only_to_too_few: bool) -> bool {
         let from = self.primary[bucket];
         from != to && (self.has_too_few(to) || !only_to_too_few) && self.helps(from, to)
     }
@@ -135,7 +135,7 @@ impl<'a> State<'a> {
         &mut self,
         buckets: &[usize],
         only_to_too_few: bool,
-        beginning: Beginning,
+        beginning: RunStart,
         towards: Towards,
     ) {
         for bucket in buckets.iter().copied() {
@@ -145,12 +145,12 @@ impl<'a> State<'a> {
             };
             let neighbour = neighbour.and_then(|neighbour| self.primary.get(neighbour)).copied();
             let target = &self.table.target[bucket];
-            let may_take = |to: &Node| self.may_pass(bucket, *to, only_to_too_few);
+            let may_take = |to: &NodeNumber| self.may_pass(bucket, *to, only_to_too_few);
             let continues = neighbour.filter(|to| target.contains(to) && may_take(to));
             let may_begin = match beginning {
-                Beginning::Nowhere => false,
-                Beginning::AtEdges => neighbour != Some(self.primary[bucket]),
-                Beginning::Anywhere => true,
+                RunStart::Nowhere => false,
+                RunStart::AtEdges => neighbour != Some(self.primary[bucket]),
+                RunStart::Anywhere => true,
             };
             let begins = || {
                 let takers = target.iter().copied().filter(|to| may_begin && may_take(to));
@@ -163,7 +163,7 @@ impl<'a> State<'a> {
     }
 
     fn is_even(&self) -> bool {
-        let mut nodes = 0..self.table.nodes() as Node;
+        let mut nodes = 0..self.table.nodes() as NodeNumber;
         !nodes.any(|node| self.has_too_many(node) || self.has_too_few(node))
     }
 
@@ -184,28 +184,28 @@ impl<'a> State<'a> {
     }
 
     /// Returns the shortest chain of promotions that helps: each step's bucket and its new primary.
-    fn chain(&self, served: &[Vec<usize>]) -> Option<Vec<(usize, Node)>> {
-        let nodes = 0..self.table.nodes() as Node;
-        let over: Vec<Node> = nodes.clone().filter(|node| self.has_too_many(*node)).collect();
+    fn chain(&self, served: &[Vec<usize>]) -> Option<Vec<(usize, NodeNumber)>> {
+        let nodes = 0..self.table.nodes() as NodeNumber;
+        let over: Vec<NodeNumber> = nodes.clone().filter(|node| self.has_too_many(*node)).collect();
         if !over.is_empty() {
             return Some(
                 self.search(served, over, |to| self.may_take(to)).expect("even primaries exist"),
             );
         }
-        let few = |to: Node| self.has_too_few(to);
+        let few = |to: NodeNumber| self.has_too_few(to);
         if !nodes.clone().any(few) {
             return None;
         }
-        let givers: Vec<Node> = nodes.filter(|node| self.may_give(*node)).collect();
+        let givers: Vec<NodeNumber> = nodes.filter(|node| self.may_give(*node)).collect();
         Some(self.search(served, givers, few).expect("even primaries exist"))
     }
 
     fn search(
         &self,
         served: &[Vec<usize>],
-        starts: Vec<Node>,
-        ends: impl Fn(Node) -> bool,
-    ) -> Option<Vec<(usize, Node)>> {
+        starts: Vec<NodeNumber>,
+        ends: impl Fn(NodeNumber) -> bool,
+    ) -> Option<Vec<(usize, NodeNumber)>> {
         // For each node, the bucket through which the search reached it.
         let mut reached: Vec<Option<usize>> = vec![None; self.table.nodes()];
         let mut seen = vec![false; self.table.nodes()];
@@ -228,7 +228,7 @@ impl<'a> State<'a> {
         None
     }
 
-    fn path_to(&self, end: Node, reached: &[Option<usize>]) -> Vec<(usize, Node)> {
+    fn path_to(&self, end: NodeNumber, reached: &[Option<usize>]) -> Vec<(usize, NodeNumber)> {
         let mut path = Vec::new();
         let mut to = end;
         while let Some(bucket) = reached[usize::from(to)] {

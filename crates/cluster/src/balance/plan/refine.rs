@@ -8,7 +8,7 @@
 //! So the algorithm pushes a unit around such a cycle as long as there is one. The cost only falls, so
 //! it terminates.
 
-use super::table::{Node, Table};
+use super::table::{NodeNumber, PlanTable};
 
 /// Cost of making one copy.
 const COPY: i64 = 1;
@@ -18,7 +18,7 @@ const CROWD: i64 = 1 << 20;
 const UNEVEN: i64 = 1 << 40;
 
 /// Changes `table.target` into an optimal one.
-pub(super) fn refine(table: &mut Table) {
+pub(super) fn refine(table: &mut PlanTable) {
     let graph = Graph::of(table);
     while let Some(cycle) = graph.negative_cycle(table) {
         for (from, to) in cycle {
@@ -36,7 +36,7 @@ pub(super) fn refine(table: &mut Table) {
 
 #[derive(Clone, Copy)]
 enum Vertex {
-    Node(Node),
+    Node(NodeNumber),
     Sink,
     Bucket(usize),
     /// The part of a bucket's units that is in one zone.
@@ -48,7 +48,7 @@ struct Graph {
     /// Number of zones; 1 if zones do not matter.
     parts: usize,
     /// For each part, its nodes with weight.
-    nodes_of_part: Vec<Vec<Node>>,
+    nodes_of_part: Vec<Vec<NodeNumber>>,
     vertices: usize,
 }
 
@@ -63,13 +63,13 @@ struct Search {
 const NOBODY: u32 = u32::MAX;
 
 impl Graph {
-    fn of(table: &Table) -> Graph {
+    fn of(table: &PlanTable) -> Graph {
         let parts = if table.zones.matter { table.zones.count } else { 1 };
         let mut nodes_of_part = vec![Vec::new(); parts];
         for node in 0..table.nodes() {
             if *table.bounds[node].end() > 0 {
                 let part = if parts == 1 { 0 } else { usize::from(table.zones.of[node]) };
-                nodes_of_part[part].push(node as Node);
+                nodes_of_part[part].push(node as NodeNumber);
             }
         }
         let vertices = table.nodes() + 1 + table.held.len() * (parts + 1);
@@ -79,7 +79,7 @@ impl Graph {
     fn vertex(&self, number: u32) -> Vertex {
         let number = number as usize;
         if number < self.nodes {
-            return Vertex::Node(number as Node);
+            return Vertex::Node(number as NodeNumber);
         }
         if number == self.nodes {
             return Vertex::Sink;
@@ -103,13 +103,13 @@ impl Graph {
         self.bucket(bucket) + 1 + u32::from(zone)
     }
 
-    fn zone_of(&self, table: &Table, node: Node) -> u16 {
+    fn zone_of(&self, table: &PlanTable, node: NodeNumber) -> u16 {
         if self.parts == 1 { 0 } else { table.zones.of[usize::from(node)] }
     }
 
     /// Searches with Bellman-Ford from every vertex at once. A cycle among the parents is a negative
     /// one.
-    fn negative_cycle(&self, table: &Table) -> Option<Vec<(u32, u32)>> {
+    fn negative_cycle(&self, table: &PlanTable) -> Option<Vec<(u32, u32)>> {
         let holdings = holdings(table);
         let mut search = Search {
             distance: vec![0; self.vertices],
@@ -129,7 +129,7 @@ impl Graph {
         None
     }
 
-    fn relax(&self, table: &Table, holdings: &[Vec<usize>], from: u32, search: &mut Search) {
+    fn relax(&self, table: &PlanTable, holdings: &[Vec<usize>], from: u32, search: &mut Search) {
         match self.vertex(from) {
             Vertex::Node(node) => {
                 for bucket in &holdings[usize::from(node)] {
@@ -190,12 +190,12 @@ impl Search {
     }
 }
 
-fn load(table: &Table, node: Node) -> (u32, &std::ops::RangeInclusive<u32>) {
+fn load(table: &PlanTable, node: NodeNumber) -> (u32, &std::ops::RangeInclusive<u32>) {
     (table.count[usize::from(node)], &table.bounds[usize::from(node)])
 }
 
 /// Returns, for each node, the buckets it shall hold.
-fn holdings(table: &Table) -> Vec<Vec<usize>> {
+fn holdings(table: &PlanTable) -> Vec<Vec<usize>> {
     let mut holdings = vec![Vec::new(); table.nodes()];
     for bucket in table.buckets() {
         for node in &table.target[bucket] {

@@ -3,7 +3,7 @@
 //! Buckets are numbered in the order of their slots: the neighbours of a bucket are the numbers before
 //! and after its own. That is how the planner keeps runs of slots together.
 //!
-//! Built from the map by `Table::of`, changed by `target.rs` and `refine.rs`, read by `primaries.rs`
+//! Built from the map by `PlanTable::of`, changed by `target.rs` and `refine.rs`, read by `primaries.rs`
 //! and `plan.rs`. A *unit* is one copy of one bucket; it is *kept* if the node holds it already.
 
 use std::ops::RangeInclusive;
@@ -15,11 +15,11 @@ use crate::balance::share::{Share, shares};
 use crate::map::{Map, Member, NodeId};
 
 /// A node, as its place in `Map::members`.
-pub(super) type Node = u16;
+pub(super) type NodeNumber = u16;
 /// A few nodes: the holders of a bucket.
-pub(super) type Nodes = SmallVec<[Node; 4]>;
+pub(super) type Nodes = SmallVec<[NodeNumber; 4]>;
 
-pub(super) struct Table {
+pub(super) struct PlanTable {
     /// Number of copies each bucket should have.
     pub(super) copies: usize,
     pub(super) shares: Vec<Share>,
@@ -38,13 +38,13 @@ pub(super) struct Table {
     /// Number of units each node has in `target`.
     pub(super) count: Vec<u32>,
     /// Buckets that members held before they were away, and do not hold again yet.
-    pub(super) reserved: Vec<(Node, usize)>,
+    pub(super) reserved: Vec<(NodeNumber, usize)>,
     /// For each node, the bucket it received last.
     pub(super) last_received: Vec<Option<usize>>,
 }
 
-impl Table {
-    pub(super) fn of(map: &Map) -> Table {
+impl PlanTable {
+    pub(super) fn of(map: &Map) -> PlanTable {
         let members = map.members();
         let places: Vec<usize> = map.places_by_slot().collect();
         let mut numbers = vec![0; places.len()];
@@ -54,7 +54,7 @@ impl Table {
         let live = held.iter().filter(|holders| !holders.is_empty()).count();
         let copies = map.copies_wanted();
         let shares = shares(&weights, live, copies);
-        let weighted = |node: &Node| weights[usize::from(*node)] > 0;
+        let weighted = |node: &NodeNumber| weights[usize::from(*node)] > 0;
         let target: Vec<Nodes> = if weights.contains(&0) {
             held.iter().map(|holders| holders.iter().copied().filter(weighted).collect()).collect()
         } else {
@@ -71,7 +71,7 @@ impl Table {
         let number = |bucket: Hashmask| map.place_of_bucket(bucket).map(|place| numbers[place]);
         let last_received = map.loads().iter().map(|load| load.last_received.and_then(number));
         let (last_received, reserved) = (last_received.collect(), reserved(map, &numbers));
-        Table {
+        PlanTable {
             copies,
             shares,
             bounds,
@@ -95,21 +95,21 @@ impl Table {
         (0..self.held.len()).filter(|bucket| !self.held[*bucket].is_empty())
     }
 
-    pub(super) fn is_held(&self, bucket: usize, node: Node) -> bool {
+    pub(super) fn is_held(&self, bucket: usize, node: NodeNumber) -> bool {
         self.held[bucket].contains(&node)
     }
 
-    pub(super) fn is_target(&self, bucket: usize, node: Node) -> bool {
+    pub(super) fn is_target(&self, bucket: usize, node: NodeNumber) -> bool {
         self.target[bucket].contains(&node)
     }
 
-    pub(super) fn add(&mut self, bucket: usize, node: Node) {
+    pub(super) fn add(&mut self, bucket: usize, node: NodeNumber) {
         self.target[bucket].push(node);
         self.touched[bucket] = true;
         self.count[usize::from(node)] += 1;
     }
 
-    pub(super) fn remove(&mut self, bucket: usize, node: Node) {
+    pub(super) fn remove(&mut self, bucket: usize, node: NodeNumber) {
         let rank = self.target[bucket].iter().position(|holder| *holder == node);
         self.target[bucket].remove(rank.expect("only a unit that is there is removed"));
         self.touched[bucket] = true;
@@ -122,7 +122,7 @@ impl Table {
     }
 
     /// Returns whether the node's zone has room for one more unit of the bucket.
-    pub(super) fn zone_has_room(&self, bucket: usize, node: Node) -> bool {
+    pub(super) fn zone_has_room(&self, bucket: usize, node: NodeNumber) -> bool {
         !self.zones.matter
             || self.in_zone(bucket, self.zones.of[usize::from(node)]) < self.zones.limit
     }
@@ -148,12 +148,12 @@ fn holders(map: &Map, numbers: &[usize]) -> Vec<Nodes> {
 }
 
 /// Returns the buckets that are reserved for returning members.
-fn reserved(map: &Map, numbers: &[usize]) -> Vec<(Node, usize)> {
+fn reserved(map: &Map, numbers: &[usize]) -> Vec<(NodeNumber, usize)> {
     let mut reserved = Vec::new();
     for (node, away) in map.away() {
         if let Some(node) = map.place_of(node) {
             let places = away.buckets.iter().filter_map(|bucket| map.place_of_bucket(*bucket));
-            reserved.extend(places.map(|place| (node as Node, numbers[place])));
+            reserved.extend(places.map(|place| (node as NodeNumber, numbers[place])));
         }
     }
     reserved
@@ -163,7 +163,7 @@ fn reserved(map: &Map, numbers: &[usize]) -> Vec<(Node, usize)> {
 /// up.
 struct NodeIndex {
     /// A power of two, at least twice as many as there are members.
-    entries: Vec<Option<(NodeId, Node)>>,
+    entries: Vec<Option<(NodeId, NodeNumber)>>,
 }
 
 impl NodeIndex {
@@ -172,12 +172,12 @@ impl NodeIndex {
         for (node, member) in members.iter().enumerate() {
             let free = index.probe(member.id).find(|at| index.entries[*at].is_none());
             index.entries[free.expect("half of the entries are free")] =
-                Some((member.id, node as Node));
+                Some((member.id, node as NodeNumber));
         }
         index
     }
 
-    fn find(&self, id: NodeId) -> Node {
+    fn find(&self, id: NodeId) -> NodeNumber {
         let found = self.probe(id).find_map(|at| self.entries[at].filter(|entry| entry.0 == id));
         found.expect("a holder is a member").1
     }

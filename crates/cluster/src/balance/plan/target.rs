@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::give::give_surplus;
-use super::table::{Node, Nodes, Table};
+use super::table::{NodeNumber, Nodes, PlanTable};
 
 /// Sets `table.target`. Returns true if the result is known to be optimal.
-pub(super) fn aim(table: &mut Table) -> bool {
+pub(super) fn aim(table: &mut PlanTable) -> bool {
     let wanted = wanted_counts(table);
     let keepable = keepable(table, &wanted);
     drop_extra_units(table, &wanted);
@@ -26,7 +26,7 @@ pub(super) fn aim(table: &mut Table) -> bool {
 
 /// Returns the number of units each node shall have: the floor of its share, or the ceiling. The few
 /// ceilings go first to nodes that have that many already, because each saves a copy.
-fn wanted_counts(table: &Table) -> Vec<u32> {
+fn wanted_counts(table: &PlanTable) -> Vec<u32> {
     let mut wanted: Vec<u32> = table.bounds.iter().map(|bounds| *bounds.start()).collect();
     let units = table.buckets().count() * table.copies;
     let left = units - wanted.iter().map(|count| *count as usize).sum::<usize>();
@@ -42,13 +42,13 @@ fn wanted_counts(table: &Table) -> Vec<u32> {
 }
 
 /// Returns whether the share is not a whole number.
-fn rest(table: &Table, node: usize) -> bool {
+fn rest(table: &PlanTable, node: usize) -> bool {
     table.bounds[node].start() < table.bounds[node].end()
 }
 
 /// Returns an upper bound on the units that any plan can keep: no more of a bucket than it should have
 /// copies (and a zone may hold of them), no more on a node than it shall have in the end.
-fn keepable(table: &Table, wanted: &[u32]) -> usize {
+fn keepable(table: &PlanTable, wanted: &[u32]) -> usize {
     let of_bucket = |bucket: usize| {
         let units = table.target[bucket].len();
         let spread = if table.zones.matter {
@@ -67,11 +67,11 @@ fn keepable(table: &Table, wanted: &[u32]) -> usize {
 
 /// Removes units of buckets that have more copies than wanted, those on the fullest nodes first.
 /// As long as a node has too many, its units go from a whole run of buckets.
-fn drop_extra_units(table: &mut Table, wanted: &[u32]) {
-    let mut previous: Option<Node> = None;
+fn drop_extra_units(table: &mut PlanTable, wanted: &[u32]) {
+    let mut previous: Option<NodeNumber> = None;
     for bucket in 0..table.target.len() {
         while table.target[bucket].len() > table.copies {
-            let goes_too = |node: &Node| {
+            let goes_too = |node: &NodeNumber| {
                 table.is_target(bucket, *node)
                     && table.count[usize::from(*node)] > wanted[usize::from(*node)]
                     && table.last_received[usize::from(*node)] != Some(bucket)
@@ -87,12 +87,12 @@ fn drop_extra_units(table: &mut Table, wanted: &[u32]) {
 /// Returns the node furthest above its wanted count, but not one that has received the bucket last, if there
 /// is another; of equals the last, which is least likely the primary.
 fn fullest(
-    table: &Table,
+    table: &PlanTable,
     wanted: &[u32],
     bucket: usize,
-    nodes: impl Iterator<Item = Node>,
-) -> Node {
-    let above = |node: &Node| {
+    nodes: impl Iterator<Item = NodeNumber>,
+) -> NodeNumber {
+    let above = |node: &NodeNumber| {
         let node = usize::from(*node);
         let is_old = table.last_received[node] != Some(bucket);
         (is_old, i64::from(table.count[node]) - i64::from(wanted[node]))
@@ -102,7 +102,7 @@ fn fullest(
 
 /// Removes units beyond what a zone should hold of a bucket, to be placed elsewhere; as many as the
 /// shares of the zones allow.
-fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
+fn loosen_crowded_zones(table: &mut PlanTable, wanted: &[u32]) {
     if !table.zones.matter {
         return;
     }
@@ -114,7 +114,7 @@ fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
                     unavoidable[usize::from(zone)] -= 1;
                     break;
                 }
-                let here = |node: &Node| table.zones.of[usize::from(*node)] == zone;
+                let here = |node: &NodeNumber| table.zones.of[usize::from(*node)] == zone;
                 let nodes = table.target[bucket].iter().copied().filter(here);
                 let node = fullest(table, wanted, bucket, nodes);
                 table.remove(bucket, node);
@@ -125,7 +125,7 @@ fn loosen_crowded_zones(table: &mut Table, wanted: &[u32]) {
 
 /// Returns how many units of each zone have to stand beside another of their bucket, because the nodes
 /// of the zone shall hold more than the zone can hold otherwise.
-fn unavoidable_crowding(table: &Table, wanted: &[u32]) -> Vec<usize> {
+fn unavoidable_crowding(table: &PlanTable, wanted: &[u32]) -> Vec<usize> {
     let mut shares = vec![0; table.zones.count];
     for (node, count) in wanted.iter().enumerate() {
         shares[usize::from(table.zones.of[node])] += *count as usize;
@@ -135,7 +135,7 @@ fn unavoidable_crowding(table: &Table, wanted: &[u32]) -> Vec<usize> {
 }
 
 /// Returns the number of units beyond the limit of their zone.
-fn crowded_units(table: &Table) -> usize {
+fn crowded_units(table: &PlanTable) -> usize {
     if !table.zones.matter {
         return 0;
     }
@@ -146,7 +146,7 @@ fn crowded_units(table: &Table) -> usize {
 
 /// Gives returning nodes their former buckets back, as far as they have room and others have too much:
 /// these copies have to be made anyway, and a node's own former buckets need only a delta.
-fn give_back(table: &mut Table, wanted: &[u32]) {
+fn give_back(table: &mut PlanTable, wanted: &[u32]) {
     let mut returns: Vec<Return> = Vec::new();
     for (node, bucket) in core::mem::take(&mut table.reserved) {
         let has_room = table.count[usize::from(node)] < wanted[usize::from(node)];
@@ -159,9 +159,9 @@ fn give_back(table: &mut Table, wanted: &[u32]) {
             }
             continue;
         }
-        let above = |it: &Node| table.count[usize::from(*it)] > wanted[usize::from(*it)];
-        let fits = |it: &Node| above(it) && zone_has_room_after(table, bucket, *it, node);
-        let givers: Vec<Node> = table.target[bucket].iter().copied().filter(fits).collect();
+        let above = |it: &NodeNumber| table.count[usize::from(*it)] > wanted[usize::from(*it)];
+        let fits = |it: &NodeNumber| above(it) && zone_has_room_after(table, bucket, *it, node);
+        let givers: Vec<NodeNumber> = table.target[bucket].iter().copied().filter(fits).collect();
         let giver = if givers.is_empty() {
             exchange_giver(table, wanted, &mut returns, bucket)
                 .filter(|giver| zone_has_room_after(table, bucket, *giver, node))
@@ -179,23 +179,23 @@ fn give_back(table: &mut Table, wanted: &[u32]) {
 /// A bucket that was given back, and by whom.
 struct Return {
     bucket: usize,
-    giver: Node,
-    to: Node,
+    giver: NodeNumber,
+    to: NodeNumber,
 }
 
 /// Makes a holder of a bucket able to give it back, although none has too much: another holder gives an
 /// earlier return in its place.
 fn exchange_giver(
-    table: &mut Table,
+    table: &mut PlanTable,
     wanted: &[u32],
     returns: &mut [Return],
     bucket: usize,
-) -> Option<Node> {
+) -> Option<NodeNumber> {
     for Return { bucket: earlier, giver, to } in returns {
         if !table.is_target(bucket, *giver) {
             continue;
         }
-        let fits = |it: &Node| {
+        let fits = |it: &NodeNumber| {
             it != to
                 && table.count[usize::from(*it)] > wanted[usize::from(*it)]
                 && zone_has_room_after(table, *earlier, *it, *giver)
@@ -210,20 +210,20 @@ fn exchange_giver(
 }
 
 /// The nodes with room, the one with the most first.
-pub(super) struct Room(BTreeSet<(Reverse<u32>, Node)>);
+pub(super) struct NodesWithRoom(BTreeSet<(Reverse<u32>, NodeNumber)>);
 
-impl Room {
-    pub(super) fn of(table: &Table, wanted: &[u32]) -> Room {
+impl NodesWithRoom {
+    pub(super) fn of(table: &PlanTable, wanted: &[u32]) -> NodesWithRoom {
         let room = |node: usize| wanted[node].saturating_sub(table.count[node]);
         let nodes = (0..table.nodes()).filter(|node| room(*node) > 0);
-        Room(nodes.map(|node| (Reverse(room(node)), node as Node)).collect())
+        NodesWithRoom(nodes.map(|node| (Reverse(room(node)), node as NodeNumber)).collect())
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = Node> + use<'_> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeNumber> + use<'_> {
         self.0.iter().map(|(_, node)| *node)
     }
 
-    pub(super) fn take(&mut self, wanted: u32, table: &Table, node: Node) {
+    pub(super) fn take(&mut self, wanted: u32, table: &PlanTable, node: NodeNumber) {
         let after = wanted - table.count[usize::from(node)];
         self.0.remove(&(Reverse(after + 1), node));
         if after > 0 {
@@ -234,13 +234,13 @@ impl Room {
 
 /// Gives every bucket its full number of units. A run of neighbouring buckets gets them on the same nodes,
 /// until those have their fair part of all missing units; then the least loaded nodes follow.
-fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
+fn place_missing_units(table: &mut PlanTable, wanted: &[u32]) -> bool {
     let missing = |bucket: usize| table.copies.saturating_sub(table.target[bucket].len());
     let units: usize = table.buckets().map(missing).sum();
     if units == 0 {
         return true;
     }
-    let mut room = Room::of(table, wanted);
+    let mut room = NodesWithRoom::of(table, wanted);
     let mut parts = fair_parts(table, wanted, units);
     let mut all_fit = true;
     let mut previous = Nodes::new();
@@ -250,11 +250,12 @@ fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
         }
         let mut takers = Nodes::new();
         while table.target[bucket].len() < table.copies {
-            let fits =
-                |node: &Node| !table.is_target(bucket, *node) && table.zone_has_room(bucket, *node);
+            let fits = |node: &NodeNumber| {
+                !table.is_target(bucket, *node) && table.zone_has_room(bucket, *node)
+            };
             let has_room =
-                |node: &Node| table.count[usize::from(*node)] < wanted[usize::from(*node)];
-            let has_part = |node: &Node| parts[usize::from(*node)] > 0 && has_room(node);
+                |node: &NodeNumber| table.count[usize::from(*node)] < wanted[usize::from(*node)];
+            let has_part = |node: &NodeNumber| parts[usize::from(*node)] > 0 && has_room(node);
             let before = || previous.iter().copied();
             let node = before()
                 .find(|node| has_part(node) && fits(node))
@@ -271,7 +272,7 @@ fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
                 // No permitted node has room: the unit goes anywhere, and `refine` corrects that.
                 all_fit = false;
                 table.add(bucket, emptiest(table, bucket));
-                room = Room::of(table, wanted);
+                room = NodesWithRoom::of(table, wanted);
             }
         }
         previous = takers;
@@ -280,7 +281,7 @@ fn place_missing_units(table: &mut Table, wanted: &[u32]) -> bool {
 }
 
 /// Returns the part of `units` missing units that each node gets, in proportion to its room.
-fn fair_parts(table: &Table, wanted: &[u32], units: usize) -> Vec<usize> {
+fn fair_parts(table: &PlanTable, wanted: &[u32], units: usize) -> Vec<usize> {
     let room = |node: usize| wanted[node].saturating_sub(table.count[node]) as usize;
     let all: usize = (0..table.nodes()).map(room).sum();
     (0..table.nodes()).map(|node| (units * room(node)).div_ceil(all.max(1))).collect()
@@ -290,13 +291,13 @@ fn fair_parts(table: &Table, wanted: &[u32], units: usize) -> Vec<usize> {
 /// another node takes it, and passes a new unit of another bucket to a node with room. Returns false if
 /// there is no such exchange.
 pub(super) fn place_by_exchange(
-    table: &mut Table,
+    table: &mut PlanTable,
     bucket: usize,
-    room: &mut Room,
+    room: &mut NodesWithRoom,
     wanted: &[u32],
 ) -> bool {
-    let exchange = |with_room: Node, other: usize| {
-        let swaps = |node: &&Node| {
+    let exchange = |with_room: NodeNumber, other: usize| {
+        let swaps = |node: &&NodeNumber| {
             !table.is_held(other, **node)
                 && !table.is_target(bucket, **node)
                 && table.zone_has_room(bucket, **node)
@@ -318,16 +319,21 @@ pub(super) fn place_by_exchange(
 }
 
 /// Returns the least loaded node with weight that lacks the bucket.
-fn emptiest(table: &Table, bucket: usize) -> Node {
-    let may = |node: &Node| *table.bounds[usize::from(*node)].end() > 0;
-    (0..table.nodes() as Node)
+fn emptiest(table: &PlanTable, bucket: usize) -> NodeNumber {
+    let may = |node: &NodeNumber| *table.bounds[usize::from(*node)].end() > 0;
+    (0..table.nodes() as NodeNumber)
         .filter(|node| may(node) && !table.is_target(bucket, *node))
         .min_by_key(|node| table.count[usize::from(*node)])
         .expect("there are as many nodes with weight as copies")
 }
 
 /// Returns whether the taker's zone has room for the bucket once the giver has given it.
-pub(super) fn zone_has_room_after(table: &Table, bucket: usize, giver: Node, taker: Node) -> bool {
-    let zone = |node: Node| table.zones.of[usize::from(node)];
+pub(super) fn zone_has_room_after(
+    table: &PlanTable,
+    bucket: usize,
+    giver: NodeNumber,
+    taker: NodeNumber,
+) -> bool {
+    let zone = |node: NodeNumber| table.zones.of[usize::from(node)];
     zone(giver) == zone(taker) || table.zone_has_room(bucket, taker)
 }

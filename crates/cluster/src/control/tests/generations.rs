@@ -5,9 +5,11 @@ use placement::{Hashmask, Mask};
 use super::rules::of_two_with_a_third_in_the_log;
 use super::world::{World, member, ms};
 use crate::Moment;
-use crate::control::recreate::{AWAITED_FOR, Lost};
+use crate::control::recreate::{AWAITED_FOR, LostBuckets};
 use crate::control::{Answer, Freshness, Input, Offer, OperatorRequest};
-use crate::map::{Change, ClusterSettings, Generation, LogIndex, Map, NodeId, Setting, Source};
+use crate::map::{
+    Change, ClusterSettings, Generation, LogIndex, Map, NodeId, RecreateSource, Setting,
+};
 
 fn of_two_without_the_second() -> World {
     let mut t = World::of(2);
@@ -16,7 +18,7 @@ fn of_two_without_the_second() -> World {
     t
 }
 
-fn everything(kept: Freshness) -> Input {
+pub(super) fn everything(kept: Freshness) -> Input {
     let offer = |bucket| Offer { bucket, kept, position: (LogIndex(1), 1) };
     Input::Found(Hashmask::all(Mask::M000F).map(offer).collect())
 }
@@ -232,9 +234,10 @@ fn a_lone_node_comes_back_with_all_it_had() {
 
 #[test]
 fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_up() {
-    for (kept, from, wait) in
-        [(Freshness::AsItWas, Source::OwnData, 3_000), (Freshness::Older, Source::Snapshot, 31_000)]
-    {
+    for (kept, from, wait) in [
+        (Freshness::AsItWas, RecreateSource::OwnData, 3_000),
+        (Freshness::Older, RecreateSource::Snapshot, 31_000),
+    ] {
         let mut t = World::of(2);
         let disks = [t.kill(1).unwrap(), t.kill(2).unwrap()];
         for (id, disk) in (1..).zip(disks) {
@@ -299,12 +302,12 @@ fn nobody_is_awaited_for_longer_than_a_day() {
     map.apply(LogIndex(2), &Change::Join(member(2)));
     map.apply(LogIndex(3), &Change::Dead([NodeId(1)].into()));
     for bucket in Hashmask::all(Mask::M000F) {
-        let (node, from) = (NodeId(2), Source::Empty);
+        let (node, from) = (NodeId(2), RecreateSource::Empty);
         let expected = map.bucket(bucket).unwrap().epoch;
         map.apply(LogIndex(4), &Change::Recreate { bucket, node, from, expected });
     }
     assert_eq!(map.begun_anew().count(), 16);
-    let (mut lost, at) = (Lost::default(), Moment::START + ms(5_000));
+    let (mut lost, at) = (LostBuckets::default(), Moment::START + ms(5_000));
     assert_eq!(lost.given_up(&map, at), None);
     assert_eq!(lost.given_up(&map, at + (AWAITED_FOR - ms(100_000))), None);
     let change = lost.given_up(&map, at + AWAITED_FOR).unwrap();

@@ -1,7 +1,9 @@
 //! A pause and a death that overlap, in every order. As long as a majority of the voters' processes run
 //! and reach each other there is a leader again, and the living nodes hold everything.
 
+use super::generations::everything;
 use super::world::{World, ms};
+use crate::control::Freshness;
 use crate::map::NodeId;
 
 /// The leader's fate when one of three nodes is stopped for a while and another is killed.
@@ -89,4 +91,20 @@ fn a_process_that_was_given_up_keeps_its_vote_until_the_others_do_without_it() {
     t.run(ms(5_000));
     t.go_on(stopped);
     come_back(&mut t, &sorted(vec![stays, stopped]));
+}
+
+#[test]
+fn two_of_three_that_restart_together_go_on_without_the_third() {
+    for of_leader in LEADERS {
+        println!("{of_leader:?}");
+        let mut t = World::of(3);
+        let living = sorted(cast(&t, of_leader)[..2].to_vec());
+        let disks: Vec<_> = [1, 2, 3].map(|id| (id, t.kill(id).unwrap())).into();
+        t.run(ms(2_000));
+        for (id, disk) in disks.into_iter().filter(|(id, _)| living.contains(id)) {
+            t.restart(id, 700 + id, disk);
+            t.give(NodeId(id), everything(Freshness::AsItWas));
+        }
+        come_back(&mut t, &living);
+    }
 }

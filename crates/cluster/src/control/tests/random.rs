@@ -8,7 +8,7 @@ use sim_engine::Quality;
 
 use super::world::{CALM, World, ms};
 use crate::control::OperatorRequest;
-use crate::map::{NodeId, Setting};
+use crate::map::{NodeId, RecreateSource, Setting};
 use crate::rules::Rule;
 
 #[test]
@@ -65,7 +65,17 @@ fn story(seed: u64, broken: Option<Rule>) {
         map.check_invariants();
     }
     if t.has_majority() && t.has_a_map() {
+        t.run(ms(10_000));
+        start_empty_if_alone(&mut t);
         t.run_until(|t| !t.has_a_map() || t.nodes.len() == t.members().len() && t.has_leases());
+    }
+}
+
+/// Recreates the lost buckets of a cluster whose only member has restarted without its data, as the
+/// server does.
+fn start_empty_if_alone(t: &mut World) {
+    if let ([alone], true) = (&t.members()[..], t.has_a_map() && t.map().lost().next().is_some()) {
+        t.ask(*alone, OperatorRequest::Recreate(RecreateSource::Empty));
     }
 }
 

@@ -1,9 +1,9 @@
 //! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, computed as in Redis, so that a node and a
 //! Redis server with the same keys return the same.
 
-use store::{Found, Value};
+use store::{Found, StoredValue};
 
-use super::sha1::{Hash, sha1};
+use super::sha1::{Sha1Digest, sha1};
 use crate::Error;
 use crate::context::Context;
 use crate::keyspace::walk::Walk;
@@ -15,13 +15,13 @@ const TYPE_STRING: u32 = 0;
 const DATABASE: u32 = 0;
 
 pub(super) fn digest(context: &mut Context<'_>) -> Result<(), Error> {
-    let mut sum = Hash::default();
+    let mut sum = Sha1Digest::default();
     let mut empty = true;
     let mut walk = Walk::new();
     while let Some(slot) = walk.next(&mut context.keys) {
         empty = false;
         context.keys.table(slot).for_each(|found| {
-            let mut item = Hash::default();
+            let mut item = Sha1Digest::default();
             mix(&mut item, found.item.key());
             mix_value(&mut item, &found);
             add(&mut sum, &item);
@@ -38,7 +38,7 @@ pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
     context.reply.array(context.args.len() - 2);
     for index in 2..context.args.len() {
         let key = context.key(index);
-        let mut item = Hash::default();
+        let mut item = Sha1Digest::default();
         if let Some(found) = context.keys.peek(&key) {
             mix_value(&mut item, &found);
         }
@@ -48,16 +48,16 @@ pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Adds the database number. Redis mixes it in before the keys; the order does not matter for an XOR.
-fn with_database(mut sum: Hash) -> Hash {
-    let mut first = Hash::default();
+fn with_database(mut sum: Sha1Digest) -> Sha1Digest {
+    let mut first = Sha1Digest::default();
     mix(&mut first, &DATABASE.to_be_bytes());
     xor(&mut sum, &first);
     sum
 }
 
-fn mix_value(sum: &mut Hash, found: &Found<'_>) {
+fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
     match found.value() {
-        value @ (Value::Bytes(_) | Value::Integer(_) | Value::Shared(_)) => {
+        value @ (StoredValue::Bytes(_) | StoredValue::Integer(_) | StoredValue::Shared(_)) => {
             mix(sum, &TYPE_STRING.to_be_bytes());
             with_bytes(value, |bytes| mix(sum, bytes));
         }
@@ -68,20 +68,20 @@ fn mix_value(sum: &mut Hash, found: &Found<'_>) {
 }
 
 /// Adds bytes independently of their order.
-fn add(sum: &mut Hash, bytes: &[u8]) {
+fn add(sum: &mut Sha1Digest, bytes: &[u8]) {
     xor(sum, &sha1(bytes));
 }
 
 /// Adds bytes in a way that depends on their order.
-fn mix(sum: &mut Hash, bytes: &[u8]) {
+fn mix(sum: &mut Sha1Digest, bytes: &[u8]) {
     add(sum, bytes);
     *sum = sha1(sum);
 }
 
-fn xor(sum: &mut Hash, term: &Hash) {
+fn xor(sum: &mut Sha1Digest, term: &Sha1Digest) {
     sum.iter_mut().zip(term).for_each(|(sum, term)| *sum ^= term);
 }
 
-pub(super) fn hex(hash: &Hash) -> String {
+pub(super) fn hex(hash: &Sha1Digest) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

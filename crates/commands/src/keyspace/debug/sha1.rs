@@ -1,11 +1,11 @@
 //! SHA-1, only for `DEBUG DIGEST`: a fingerprint to compare two servers, not for security.
 
-pub(super) type Hash = [u8; 20];
+pub(super) type Sha1Digest = [u8; 20];
 
 const START: [u32; 5] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0];
 const BLOCK_BYTES: usize = 64;
 
-pub(super) fn sha1(bytes: &[u8]) -> Hash {
+pub(super) fn sha1(bytes: &[u8]) -> Sha1Digest {
     let mut state = START;
     let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
     blocks.iter().for_each(|block| mix(&mut state, block));
@@ -19,7 +19,7 @@ pub(super) fn sha1(bytes: &[u8]) -> Hash {
     let (blocks, _) = end.as_chunks::<BLOCK_BYTES>();
     blocks.iter().for_each(|block| mix(&mut state, block));
 
-    let mut hash = Hash::default();
+    let mut hash = Sha1Digest::default();
     for (four, word) in hash.as_chunks_mut::<4>().0.iter_mut().zip(state) {
         *four = word.to_be_bytes();
     }

@@ -1,6 +1,6 @@
 //! MEMORY DOCTOR: explains the memory figures in words.
 
-use super::stats::{Stats, ratio};
+use super::stats::{MemoryStats, ratio};
 use crate::context::Context;
 use crate::{Error, MemoryFigures};
 
@@ -10,7 +10,7 @@ const WORTH_JUDGING_BYTES: u64 = 5 << 20;
 const WORTH_TELLING_BYTES: u64 = 10 << 20;
 
 pub(super) fn doctor(context: &mut Context<'_>) -> Result<(), Error> {
-    let stats = Stats::gather(context);
+    let stats = MemoryStats::gather(context);
     let report = report(&stats.node);
     context.reply.verbatim("txt", report.as_bytes());
     Ok(())

@@ -12,7 +12,7 @@ use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "memory",
     full_name: "memory",
-    summary: "Tells what takes memory.",
+    summary: "Shows memory usage.",
     complexity: "Depends on subcommand.",
     arity: -2,
     subcommands: SUBCOMMANDS,
@@ -25,7 +25,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "doctor",
         full_name: "memory|doctor",
-        summary: "Says in words whether the memory is in order.",
+        summary: "Reports problems of memory usage as text.",
         flags: Flags::of(&[Flag::WholeKeyspace]),
         run: Some(doctor::doctor),
         ..USUAL
@@ -41,7 +41,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "stats",
         full_name: "memory|stats",
-        summary: "Tells the memory of the node in figures.",
+        summary: "Returns details of the node's memory usage.",
         flags: Flags::of(&[Flag::WholeKeyspace]),
         run: Some(stats::stats),
         ..USUAL
@@ -49,7 +49,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "usage",
         full_name: "memory|usage",
-        summary: "Tells how many bytes a key and its value take.",
+        summary: "Returns the bytes that a key and its value use.",
         syntax: "key [SAMPLES count]",
         arity: -3,
         flags: Flags::of(&[Flag::ReadOnly]),

@@ -5,16 +5,16 @@ use crate::keyspace::walk::Walk;
 use crate::{Error, MemoryFigures};
 
 /// All figures that MEMORY reports.
-pub(super) struct Stats {
+pub(super) struct MemoryStats {
     pub(super) node: MemoryFigures,
     pub(super) keys: u64,
     /// Memory of the slots' tables, without the items.
     pub(super) tables: u64,
 }
 
-impl Stats {
-    pub(super) fn gather(context: &mut Context<'_>) -> Stats {
-        let mut stats = Stats { node: context.host.memory(), keys: 0, tables: 0 };
+impl MemoryStats {
+    pub(super) fn gather(context: &mut Context<'_>) -> MemoryStats {
+        let mut stats = MemoryStats { node: context.host.memory(), keys: 0, tables: 0 };
         let mut walk = Walk::new();
         while let Some(slot) = walk.next(&mut context.keys) {
             let table = context.keys.table(slot);
@@ -46,7 +46,7 @@ enum Figure {
 use Figure::{Bytes, Gap, Percent, Ratio};
 
 pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
-    let stats = Stats::gather(context);
+    let stats = MemoryStats::gather(context);
     let MemoryFigures { allocated, peak, startup, active, resident, process, links, clients } =
         stats.node;
     let since_startup = allocated.saturating_sub(startup);
@@ -82,11 +82,11 @@ pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
         ("fragmentation.bytes", Gap(process, allocated)),
     ];
     context.reply.map(before.len() + usize::from(stats.keys > 0) + behind.len());
-    before.iter().for_each(|figure| tell(context, figure));
+    before.iter().for_each(|(name, figure)| tell(context, name, figure));
     if stats.keys > 0 {
         tell_database(context, stats.tables);
     }
-    behind.iter().for_each(|figure| tell(context, figure));
+    behind.iter().for_each(|(name, figure)| tell(context, name, figure));
     Ok(())
 }
 
@@ -94,12 +94,12 @@ pub(super) fn stats(context: &mut Context<'_>) -> Result<(), Error> {
 fn tell_database(context: &mut Context<'_>, tables: u64) {
     context.reply.bulk(b"db.0");
     context.reply.map(3);
-    tell(context, &("overhead.hashtable.main", Bytes(tables)));
-    tell(context, &("overhead.hashtable.expires", Bytes(0)));
-    tell(context, &("overhead.hashtable.slot-to-keys", Bytes(0)));
+    tell(context, "overhead.hashtable.main", &Bytes(tables));
+    tell(context, "overhead.hashtable.expires", &Bytes(0));
+    tell(context, "overhead.hashtable.slot-to-keys", &Bytes(0));
 }
 
-fn tell(context: &mut Context<'_>, (name, figure): &(&str, Figure)) {
+fn tell(context: &mut Context<'_>, name: &str, figure: &Figure) {
     context.reply.bulk(name.as_bytes());
     match figure {
         Bytes(bytes) => context.reply.integer(bytes.cast_signed()),

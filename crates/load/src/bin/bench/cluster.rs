@@ -125,7 +125,7 @@ impl ClusterResults {
         self.throughput.iter().for_each(|row| text += &row.row());
         text += "\nA fourth node joins three that hold a million keys of 100 bytes, while 5,000 requests a second, half \
                  of them writes, go on. Ours balances by itself; of the others it is the time of `redis-cli --cluster \
-                 rebalance`. Of several rounds the one in the middle. What clients waited, p50 / p99 / p99.9 / longest, in milliseconds:\n\n\
+                 rebalance`. The median of several rounds. Latency for clients, p50 / p99 / p99.9 / longest, in milliseconds:\n\n\
                  | | even after | before | during | after |\n|---|---|---|---|---|\n";
         for (kind, growth) in &self.growth {
             text += &growth.row(*kind);

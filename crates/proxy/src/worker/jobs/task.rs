@@ -24,7 +24,8 @@ impl Task {
 
     /// Creates a write of one key, the command's first argument.
     pub(crate) fn write_one(
-        (route, known): (Route, Knowledge),
+        route: Route,
+        known: Knowledge,
         token: Token,
         command: &[&[u8]],
     ) -> Task {

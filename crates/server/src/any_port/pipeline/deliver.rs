@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{Closing, Pipeline, Transaction, WATCH_ONE_NODE, command};
-use crate::any_port::forwarded::{Answer, ForwardOutcome, Next, OnSuccess};
+use crate::any_port::forwarded::{ForwardOutcome, ForwardStep, OnSuccess, QueuedReply};
 use crate::any_port::framing::Malformed;
 use crate::any_port::introduction::Statement;
 use crate::any_port::routes::{NodeAddress, Redirect, Routes};
-use crate::any_port::upstream::{Due, Health, Piece, UpstreamId, Use};
+use crate::any_port::upstream::{Due, Piece, UpstreamHealth, UpstreamId, Use};
 
 /// The result of one step on the oldest request.
-enum Step {
+enum DeliveryStep {
     /// Progress was made; try again.
     Done,
     /// Bytes, a pause or a request must come first.
@@ -23,28 +23,32 @@ impl Pipeline {
         while self.closing != Closing::Now {
             let step = match self.answers.front() {
                 None => return,
-                Some(Answer::Ready(reply)) => {
+                Some(QueuedReply::Ready(reply)) => {
                     self.output.extend_from_slice(reply);
                     self.answers.pop_front();
-                    Ok(Step::Done)
+                    Ok(DeliveryStep::Done)
                 }
-                Some(Answer::Asked(request)) => match request.inquiries.get(request.current) {
+                Some(QueuedReply::Asked(request)) => match request.inquiries.get(request.current) {
                     Some(inquiry) => self.read_reply(inquiry.on, routes),
                     None => self.finish(),
                 },
             };
             match step {
-                Ok(Step::Done) => {}
-                Ok(Step::Blocked) => return,
+                Ok(DeliveryStep::Done) => {}
+                Ok(DeliveryStep::Blocked) => return,
                 // Do not trust a node that sends malformed replies: it is unknown which commands have run.
                 Err(Malformed) => self.closing = Closing::Now,
             }
         }
     }
 
-    fn read_reply(&mut self, on: UpstreamId, routes: &impl Routes) -> Result<Step, Malformed> {
+    fn read_reply(
+        &mut self,
+        on: UpstreamId,
+        routes: &impl Routes,
+    ) -> Result<DeliveryStep, Malformed> {
         if self.retry.is_some() {
-            return Ok(Step::Blocked);
+            return Ok(DeliveryStep::Blocked);
         }
         let Some(upstream) = self.upstreams.get_mut(&on) else { return Err(Malformed) };
         let health = upstream.health;
@@ -52,12 +56,12 @@ impl Pipeline {
             return self.take_piece(on, piece, routes);
         }
         match health {
-            Health::Open => Ok(Step::Blocked),
-            Health::Lost => {
+            UpstreamHealth::Open => Ok(DeliveryStep::Blocked),
+            UpstreamHealth::Lost => {
                 self.closing = Closing::Now;
-                Ok(Step::Blocked)
+                Ok(DeliveryStep::Blocked)
             }
-            Health::Unreachable => Ok(self.pass_by(on, routes)),
+            UpstreamHealth::Unreachable => Ok(self.pass_by(on, routes)),
         }
     }
 
@@ -66,16 +70,18 @@ impl Pipeline {
         on: UpstreamId,
         piece: Piece,
         routes: &impl Routes,
-    ) -> Result<Step, Malformed> {
+    ) -> Result<DeliveryStep, Malformed> {
         let Piece { due, bytes, is_error, ends } = piece;
         match due {
-            Due::Ignored => return Ok(Step::Done),
+            Due::Ignored => return Ok(DeliveryStep::Done),
             Due::Accepted => {
-                return if is_error { Err(Malformed) } else { Ok(Step::Done) };
+                return if is_error { Err(Malformed) } else { Ok(DeliveryStep::Done) };
             }
             Due::Answer => {}
         }
-        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Err(Malformed) };
+        let Some(QueuedReply::Asked(request)) = self.answers.front_mut() else {
+            return Err(Malformed);
+        };
         if !is_error {
             if let Some(bytes) = request.take_bytes(bytes) {
                 self.output.extend_from_slice(&bytes);
@@ -83,11 +89,11 @@ impl Pipeline {
             if ends {
                 request.end_reply()?;
             }
-            return Ok(Step::Done);
+            return Ok(DeliveryStep::Done);
         }
         request.take_error_bytes(&bytes);
         if !ends {
-            return Ok(Step::Done);
+            return Ok(DeliveryStep::Done);
         }
         let others = request.inquiry().map_or(0, |inquiry| inquiry.replies_left - 1);
         let next = request.end_error();
@@ -95,35 +101,37 @@ impl Pipeline {
             upstream.expect_less(others); // One error stands for all.
         }
         match next {
-            Next::GoOn => Ok(Step::Done),
-            Next::Redirected(redirect) => Ok(self.redirect(redirect, routes)),
+            ForwardStep::GoOn => Ok(DeliveryStep::Done),
+            ForwardStep::Redirected(redirect) => Ok(self.redirect(redirect, routes)),
         }
     }
 
     /// Follows a redirect: the current inquiry of the oldest request did not run where it was sent.
-    fn redirect(&mut self, redirect: Redirect, routes: &impl Routes) -> Step {
+    fn redirect(&mut self, redirect: Redirect, routes: &impl Routes) -> DeliveryStep {
         let watched = self.fixed_node().cloned();
-        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Step::Done };
+        let Some(QueuedReply::Asked(request)) = self.answers.front_mut() else {
+            return DeliveryStep::Done;
+        };
         if let (Some(node), Redirect::Moved(to)) = (watched, &redirect)
             && node != *to
             && matches!(request.on_success, OnSuccess::Watch)
         {
             request.fail(format!("-{WATCH_ONE_NODE}\r\n").into_bytes());
-            return Step::Done;
+            return DeliveryStep::Done;
         }
-        let Some(inquiry) = request.inquiry() else { return Step::Done };
+        let Some(inquiry) = request.inquiry() else { return DeliveryStep::Done };
         inquiry.retries += 1;
         if inquiry.retries > 1 || redirect == Redirect::TryAgain {
             self.retry = Some(redirect);
-            return Step::Blocked;
+            return DeliveryStep::Blocked;
         }
         self.send_again(redirect, routes);
-        Step::Done
+        DeliveryStep::Done
     }
 
     /// Sends the current inquiry of the oldest request once more.
     pub(super) fn send_again(&mut self, redirect: Redirect, routes: &impl Routes) {
-        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return };
+        let Some(QueuedReply::Asked(request)) = self.answers.front_mut() else { return };
         // An exclusive request has its node's main connection to itself, and a watched key must be watched on
         // that connection.
         let purpose = if request.is_exclusive { Use::Main } else { Use::Retry };
@@ -139,7 +147,7 @@ impl Pipeline {
             Redirect::TryAgain => routes.node_of(slot),
         };
         let on = self.send(&to, purpose, &bytes, Due::Answer);
-        if let Some(Answer::Asked(request)) = self.answers.front_mut()
+        if let Some(QueuedReply::Asked(request)) = self.answers.front_mut()
             && let Some(inquiry) = request.inquiry()
         {
             inquiry.on = on;
@@ -148,16 +156,18 @@ impl Pipeline {
 
     /// Handles an unreachable node of the current inquiry: the command has not run. It is sent to another node
     /// if the map has changed; otherwise the client gets an error.
-    fn pass_by(&mut self, on: UpstreamId, routes: &impl Routes) -> Step {
+    fn pass_by(&mut self, on: UpstreamId, routes: &impl Routes) -> DeliveryStep {
         let Some(address) = self.upstreams.get(&on).map(|upstream| upstream.address.clone()) else {
-            return Step::Blocked;
+            return DeliveryStep::Blocked;
         };
-        let Some(Answer::Asked(request)) = self.answers.front_mut() else { return Step::Blocked };
+        let Some(QueuedReply::Asked(request)) = self.answers.front_mut() else {
+            return DeliveryStep::Blocked;
+        };
         if request.in_transaction {
             self.closing = Closing::Now; // The node's MULTI was not accepted.
-            return Step::Blocked;
+            return DeliveryStep::Blocked;
         }
-        let Some(inquiry) = request.inquiry() else { return Step::Done };
+        let Some(inquiry) = request.inquiry() else { return DeliveryStep::Done };
         let elsewhere = inquiry.slot.map(|slot| routes.node_of(slot));
         match elsewhere.filter(|node| *node != address && inquiry.retries == 0) {
             Some(node) => {
@@ -171,12 +181,12 @@ impl Pipeline {
                 request.fail(error.into_bytes());
             }
         }
-        Step::Done
+        DeliveryStep::Done
     }
 
     /// Ends the oldest request, all of whose replies have arrived.
-    fn finish(&mut self) -> Result<Step, Malformed> {
-        let Some(Answer::Asked(mut request)) = self.answers.pop_front() else {
+    fn finish(&mut self) -> Result<DeliveryStep, Malformed> {
+        let Some(QueuedReply::Asked(mut request)) = self.answers.pop_front() else {
             return Err(Malformed);
         };
         for slot in request.slots() {
@@ -187,11 +197,11 @@ impl Pipeline {
         self.request_bytes -= request.bytes();
         let ForwardOutcome::Reply { bytes, is_error } = request.outcome() else {
             self.closing = Closing::Now;
-            return Ok(Step::Blocked);
+            return Ok(DeliveryStep::Blocked);
         };
         self.output.extend_from_slice(&bytes);
         if is_error {
-            return Ok(Step::Done);
+            return Ok(DeliveryStep::Done);
         }
         let on = request.inquiries.first().map(|inquiry| inquiry.on);
         match request.on_success {
@@ -205,7 +215,7 @@ impl Pipeline {
             OnSuccess::Unwatch => self.transaction = Transaction::None,
             OnSuccess::Reset => self.reset(on),
         }
-        Ok(Step::Done)
+        Ok(DeliveryStep::Done)
     }
 
     /// Repeats the statements that one connection has accepted to all other connections.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use placement::Slot;
 
-use super::{Closing, Pipeline, Request, Transaction, WATCH_ONE_NODE, command};
-use crate::any_port::forwarded::{Answer, Forwarded, Inquiry, OnSuccess};
-use crate::any_port::plan::{CommandPart, Merge, Plan};
+use super::{Closing, ForwardRequest, Pipeline, Transaction, WATCH_ONE_NODE, command};
+use crate::any_port::forwarded::{Forwarded, Inquiry, OnSuccess, QueuedReply};
+use crate::any_port::plan::{CommandPart, ForwardPlan, Merge};
 use crate::any_port::routes::{NodeAddress, Routes};
 use crate::any_port::upstream::{Due, Use};
 
@@ -30,122 +30,126 @@ impl Pipeline {
         true
     }
 
-    fn may_start(&self, plan: &Plan) -> bool {
+    fn may_start(&self, plan: &ForwardPlan) -> bool {
         let nothing_under_way = self.answers.is_empty();
         if self.in_transaction() {
             // Everything in flight belongs to the transaction, except a RESET that ends it.
-            return nothing_under_way || *plan != Plan::Reset && !self.is_resetting();
+            return nothing_under_way || *plan != ForwardPlan::Reset && !self.is_resetting();
         }
         // Only the reply to an exclusive request tells whether a transaction begins here.
         let is_settled = self.exclusive == 0;
         let is_free = |slot: &Slot| is_settled && !self.busy.contains(slot);
         match plan {
-            Plan::To(slot) => is_free(slot),
-            Plan::Scatter(_, parts) => parts.iter().all(|part| is_free(&part.slot)),
-            Plan::CrossSlot | Plan::Refuse(_) | Plan::Quit => is_settled,
-            Plan::Here
-            | Plan::Listen
-            | Plan::Unsubscribe { .. }
-            | Plan::Introduce(_)
-            | Plan::Begin
-            | Plan::Exec
-            | Plan::Discard
-            | Plan::Watch(_)
-            | Plan::Unwatch
-            | Plan::Reset => nothing_under_way,
+            ForwardPlan::To(slot) => is_free(slot),
+            ForwardPlan::Scatter(_, parts) => parts.iter().all(|part| is_free(&part.slot)),
+            ForwardPlan::CrossSlot | ForwardPlan::Refuse(_) | ForwardPlan::Quit => is_settled,
+            ForwardPlan::Here
+            | ForwardPlan::Listen
+            | ForwardPlan::Unsubscribe { .. }
+            | ForwardPlan::Introduce(_)
+            | ForwardPlan::Begin
+            | ForwardPlan::Exec
+            | ForwardPlan::Discard
+            | ForwardPlan::Watch(_)
+            | ForwardPlan::Unwatch
+            | ForwardPlan::Reset => nothing_under_way,
         }
     }
 
     /// Returns true if RESET is in flight: it starts alone, so it is the oldest.
     fn is_resetting(&self) -> bool {
-        let Some(Answer::Asked(request)) = self.answers.front() else { return false };
+        let Some(QueuedReply::Asked(request)) = self.answers.front() else { return false };
         matches!(request.on_success, OnSuccess::Reset)
     }
 
-    fn start(&mut self, request: Request, routes: &impl Routes) {
-        let Request { plan, command } = request;
+    fn start(&mut self, request: ForwardRequest, routes: &impl Routes) {
+        let ForwardRequest { plan, command } = request;
         let here = routes.here();
         match plan {
-            Plan::To(slot) => {
+            ForwardPlan::To(slot) => {
                 let inquiry = Inquiry::new(Some(slot), command);
                 self.ask(&routes.node_of(slot), Forwarded::one(inquiry));
             }
-            Plan::Scatter(merge, parts) => self.scatter(merge, &parts, routes),
-            Plan::CrossSlot => self.refuse(CROSS_SLOT),
-            Plan::Refuse(text) => self.refuse(text),
-            Plan::Quit => self.quit(),
-            Plan::Listen => {
+            ForwardPlan::Scatter(merge, parts) => self.scatter(merge, &parts, routes),
+            ForwardPlan::CrossSlot => self.refuse(CROSS_SLOT),
+            ForwardPlan::Refuse(text) => self.refuse(text),
+            ForwardPlan::Quit => self.quit(),
+            ForwardPlan::Listen => {
                 let id = self.connection(&here, Use::Main);
                 if let Some(upstream) = self.upstreams.get_mut(&id) {
                     upstream.send_raw(&command);
                 }
                 self.tied = Some(id);
             }
-            Plan::Unsubscribe { replies } => {
+            ForwardPlan::Unsubscribe { replies } => {
                 let mut inquiry = Inquiry::new(None, command);
                 inquiry.replies_left = replies;
                 self.ask_alone(&here, inquiry, OnSuccess::Nothing);
             }
             // A node reports that there is no transaction, or any other error.
-            Plan::Here | Plan::Exec | Plan::Discard => {
+            ForwardPlan::Here | ForwardPlan::Exec | ForwardPlan::Discard => {
                 self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Nothing);
             }
-            Plan::Introduce(statements) => {
+            ForwardPlan::Introduce(statements) => {
                 let on_success = OnSuccess::Introduce(statements);
                 self.ask_alone(&here, Inquiry::new(None, command), on_success);
             }
-            Plan::Begin => self.begin(&command, &here),
-            Plan::Watch(slot) => {
+            ForwardPlan::Begin => self.begin(&command, &here),
+            ForwardPlan::Watch(slot) => {
                 let node = routes.node_of(slot);
                 if self.fixed_node().is_some_and(|watched| *watched != node) {
                     return self.refuse(WATCH_ONE_NODE);
                 }
                 self.ask_alone(&node, Inquiry::new(Some(slot), command), OnSuccess::Watch);
             }
-            Plan::Unwatch => {
+            ForwardPlan::Unwatch => {
                 let node = self.fixed_node().cloned().unwrap_or(here);
                 self.ask_alone(&node, Inquiry::new(None, command), OnSuccess::Unwatch);
             }
-            Plan::Reset => self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset),
+            ForwardPlan::Reset => {
+                self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset);
+            }
         }
     }
 
-    fn start_in_transaction(&mut self, request: Request, routes: &impl Routes) {
-        let Request { plan, command } = request;
+    fn start_in_transaction(&mut self, request: ForwardRequest, routes: &impl Routes) {
+        let ForwardRequest { plan, command } = request;
         let here = routes.here();
         match plan {
             // They would change the connection to one node only, or take it out of the transaction.
-            Plan::Listen | Plan::Unsubscribe { .. } | Plan::Introduce(_) => {
+            ForwardPlan::Listen | ForwardPlan::Unsubscribe { .. } | ForwardPlan::Introduce(_) => {
                 self.is_broken = true;
                 self.refuse(NOT_IN_MULTI);
             }
-            Plan::Refuse(text) => {
+            ForwardPlan::Refuse(text) => {
                 self.is_broken = true;
                 self.refuse(text);
             }
-            Plan::Quit => self.quit(),
-            Plan::Reset => self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset),
-            Plan::Exec if self.is_broken => {
+            ForwardPlan::Quit => self.quit(),
+            ForwardPlan::Reset => {
+                self.ask_alone(&here, Inquiry::new(None, command), OnSuccess::Reset);
+            }
+            ForwardPlan::Exec if self.is_broken => {
                 let node = self.end_transaction(here);
                 self.send(&node, Use::Main, &super::command(&[b"DISCARD"]), Due::Ignored);
                 self.refuse(ABORTED);
             }
-            Plan::Exec | Plan::Discard => {
+            ForwardPlan::Exec | ForwardPlan::Discard => {
                 let node = self.end_transaction(here);
                 self.ask_in_transaction(&node, command);
             }
-            Plan::To(slot) => {
-                let node = self.settle(routes.node_of(slot), &here);
+            ForwardPlan::To(slot) => {
+                let node = self.fix_node(routes.node_of(slot), &here);
                 self.ask_in_transaction(&node, command);
             }
             // The node refuses commands that are not allowed in a transaction.
-            Plan::Here
-            | Plan::Scatter(..)
-            | Plan::CrossSlot
-            | Plan::Begin
-            | Plan::Watch(_)
-            | Plan::Unwatch => {
-                let node = self.settle(here.clone(), &here);
+            ForwardPlan::Here
+            | ForwardPlan::Scatter(..)
+            | ForwardPlan::CrossSlot
+            | ForwardPlan::Begin
+            | ForwardPlan::Watch(_)
+            | ForwardPlan::Unwatch => {
+                let node = self.fix_node(here.clone(), &here);
                 self.ask_in_transaction(&node, command);
             }
         }
@@ -161,7 +165,7 @@ impl Pipeline {
     }
 
     /// Returns the node of the transaction. Fixes `wanted` if none was fixed yet.
-    fn settle(&mut self, wanted: NodeAddress, here: &NodeAddress) -> NodeAddress {
+    fn fix_node(&mut self, wanted: NodeAddress, here: &NodeAddress) -> NodeAddress {
         if let Some(node) = self.fixed_node() {
             return node.clone();
         }
@@ -217,11 +221,11 @@ impl Pipeline {
     }
 
     fn refuse(&mut self, text: &str) {
-        self.answers.push_back(Answer::Ready(format!("-{text}\r\n").into_bytes()));
+        self.answers.push_back(QueuedReply::Ready(format!("-{text}\r\n").into_bytes()));
     }
 
     fn quit(&mut self) {
-        self.answers.push_back(Answer::Ready(b"+OK\r\n".to_vec()));
+        self.answers.push_back(QueuedReply::Ready(b"+OK\r\n".to_vec()));
         self.closing = Closing::AfterAnswers;
     }
 }

@@ -13,7 +13,7 @@ use placement::Slot;
 use super::nodes::{Connection, Nodes, encoded, keys, node_at, slot, take_request, words};
 use crate::any_port::Home;
 use crate::any_port::routes::{NodeAddress, Routes};
-use crate::any_port::session::Session;
+use crate::any_port::session::AnyPortSession;
 
 const CLOSE: &[u8] = b"close";
 const MIB: usize = 1024 * 1024;
@@ -136,7 +136,7 @@ impl Cluster {
         client.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
         let (stream, _) = listener.accept().unwrap();
         let cluster = Arc::clone(self);
-        thread::spawn(move || Session::new(&*cluster, stream).unwrap().run());
+        thread::spawn(move || AnyPortSession::new(&*cluster, stream).unwrap().run());
         client
     }
 

@@ -20,10 +20,10 @@ pub(super) const BODY_BYTES_MAX: usize = 4 * 1024;
 /// Delay after a wrong token, against guessing.
 const WRONG_TOKEN_TAKES: Duration = Duration::from_secs(1);
 
-type Shared = Arc<Console>;
+type SharedConsole = Arc<Console>;
 
 pub(super) async fn leave(
-    State(console): State<Shared>,
+    State(console): State<SharedConsole>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -37,7 +37,7 @@ pub(super) async fn leave(
 }
 
 pub(super) async fn split(
-    State(console): State<Shared>,
+    State(console): State<SharedConsole>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
@@ -55,7 +55,7 @@ pub(super) async fn split(
 }
 
 pub(super) async fn set(
-    State(console): State<Shared>,
+    State(console): State<SharedConsole>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {

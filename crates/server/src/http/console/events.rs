@@ -65,7 +65,7 @@ impl hyper::body::Body for Stream {
 }
 
 /// The client is gone, or too slow.
-struct Lost;
+struct ClientGone;
 
 /// State of one client's stream.
 struct Feed {
@@ -87,7 +87,7 @@ impl Feed {
     }
 
     /// Sends events until the client is gone.
-    async fn tell(&mut self) -> Result<(), Lost> {
+    async fn tell(&mut self) -> Result<(), ClientGone> {
         self.say_hello().await?;
         let mut beat = interval(TICK);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -107,7 +107,7 @@ impl Feed {
         Ok(())
     }
 
-    async fn say_hello(&mut self) -> Result<(), Lost> {
+    async fn say_hello(&mut self) -> Result<(), ClientGone> {
         let hello = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "can_operate": !self.console.token.is_empty(),
@@ -117,7 +117,7 @@ impl Feed {
         self.send("hello", hello.to_string().as_bytes()).await
     }
 
-    async fn tell_map(&mut self) -> Result<(), Lost> {
+    async fn tell_map(&mut self) -> Result<(), ClientGone> {
         let map = self.console.source.map();
         let told = match &self.shown {
             Some(shown) if Arc::ptr_eq(shown, &map) => return Ok(()),
@@ -137,7 +137,7 @@ impl Feed {
         }
     }
 
-    async fn tell_sample(&mut self) -> Result<(), Lost> {
+    async fn tell_sample(&mut self) -> Result<(), ClientGone> {
         let latest = self.console.source.latest_sample();
         let Some(sample) = latest.filter(|sample| sample.at > self.sampled) else { return Ok(()) };
         self.sampled = sample.at;
@@ -145,7 +145,7 @@ impl Feed {
     }
 
     /// Sends an event. `data` is JSON on one line.
-    async fn send(&mut self, name: &str, data: &[u8]) -> Result<(), Lost> {
+    async fn send(&mut self, name: &str, data: &[u8]) -> Result<(), ClientGone> {
         let mut event = Vec::with_capacity(data.len() + name.len() + 32);
         event.extend_from_slice(b"event: ");
         event.extend_from_slice(name.as_bytes());
@@ -155,10 +155,10 @@ impl Feed {
         self.post(event.into()).await
     }
 
-    async fn post(&mut self, event: Bytes) -> Result<(), Lost> {
+    async fn post(&mut self, event: Bytes) -> Result<(), ClientGone> {
         match timeout(SLOW_AFTER, self.events.send(event)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Lost),
+            Ok(Err(_)) | Err(_) => Err(ClientGone),
         }
     }
 }

@@ -101,7 +101,7 @@ fn there_is_an_end_to_the_streams_one_node_serves() {
 #[test]
 fn a_reader_who_takes_nothing_is_dropped() {
     let take_within = Duration::from_millis(300);
-    let (server, source) = server_within(Limits { take_within, ..LIMITS });
+    let (server, source) = server_within(HttpLimits { take_within, ..LIMITS });
     let many = Map::found(member(), Mask::M3FFF, ClusterSettings::default());
     let streams = (0..8).map(|_| {
         let mut stream = TcpStream::connect(server.addr()).expect("it listens");

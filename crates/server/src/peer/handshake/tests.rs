@@ -175,7 +175,7 @@ fn one_who_has_not_proven_itself_gets_no_proof() {
     read_prefix(&mut dialer).expect("a node answers");
     let challenge: Nonce = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it asks");
     let challenged = encoded(&challenge).expect("short");
-    let made_up = proof::prove(&Secret::new("t"), Role::Dialer, &[&opened, &challenged]);
+    let made_up = proof::prove(&Secret::new("t"), ProverRole::Dialer, &[&opened, &challenged]);
     frame::send(&mut dialer, &made_up, HELLO_BYTES_MAX).expect("it reads");
     let verdict: HandshakeReply = frame::receive(&mut dialer, HELLO_BYTES_MAX).expect("it answers");
     let HandshakeReply::Refused { refusal, proof } = verdict else {

@@ -44,8 +44,8 @@ impl Here {
     }
 
     fn adopt(&mut self, socket: TcpStream, to: Peer, made_by: MadeBy) -> bool {
-        let whose = (NodeId(1), to, made_by);
-        let added = self.links.add(Moment::START, whose, (socket, self.poll.registry()));
+        let registry = self.poll.registry();
+        let added = self.links.add(Moment::START, NodeId(1), to, made_by, socket, registry);
         added.expect("a socket can be registered")
     }
 
@@ -125,7 +125,7 @@ fn what_nobody_reads_is_dropped_and_not_kept_for_ever() {
 fn strange(round: u64) -> Vec<u8> {
     let random: [u8; 64] = random::bytes();
     let mut good = Vec::new();
-    let ping = Message::Balance(balance::Message::Ping);
+    let ping = Message::Balance(balance::BalanceMessage::Ping);
     let message = if round.is_multiple_of(2) { message() } else { ping };
     frame::put(&message, CONTROL_BYTES_MAX, &mut good).expect("short");
     let length = usize::from(random[0] % 60);

@@ -18,7 +18,7 @@ use cluster::map::{
     Boot, Change, ClusterId, ClusterSettings, Endpoints, Generation, LogIndex, Map, Member, NodeId,
     Peer, Zone,
 };
-use cluster::merge::{MergeRequest, Reply, Taker};
+use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use parking_lot::Mutex;
 use placement::{Hashmask, Mask};
 use settings::Secret;
@@ -108,8 +108,8 @@ impl DataPlane for FakeData {
     fn yield_to(&self, _: Generation) {
         self.tell(Input::Merged);
     }
-    fn merge(&self, _: MergeRequest, _: &mut Taker) -> Option<Reply> {
-        Some(Reply::NotNow)
+    fn merge(&self, _: MergeRequest, _: &mut MergeTaker) -> Option<MergeReply> {
+        Some(MergeReply::NotNow)
     }
 
     fn beat(&self, _: NodeId, _: u64) {}
@@ -142,7 +142,7 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
         Message::Propose(entry.clone()),
         Message::Engaged { attempt },
         Message::Sizes(sizes),
-        Message::Balance(cluster::balance::Message::AskLevels { round: 1 }),
+        Message::Balance(cluster::balance::BalanceMessage::AskLevels { round: 1 }),
     ];
     let generation = map.generation();
     let raft = |message| Message::Raft { generation, message };
@@ -206,7 +206,7 @@ impl Process {
         let (port, peer, cluster) = (me.at.peer, me.peer(), roster.cluster);
         let start = Start { me, cluster: roster.cluster, seed: 1, begin, welcome };
         let outlook = Arc::new(StartupState::default());
-        let beginning = Beginning {
+        let beginning = PeerStart {
             start,
             roster,
             secret: Secret::new(SECRET),
@@ -224,7 +224,7 @@ impl Process {
     }
 }
 
-fn start_threads(prepared: Prepared, beginning: Beginning, data: Arc<dyn DataPlane>) -> Running {
+fn start_threads(prepared: Prepared, beginning: PeerStart, data: Arc<dyn DataPlane>) -> Running {
     super::super::start(prepared, beginning, data).expect("threads can be had")
 }
 
@@ -252,7 +252,7 @@ impl FakeNode {
         };
         let (password, secret) = (&Secret::default(), &Secret::new(secret));
         let candidate =
-            Candidate { addresses: &[], patience: Patience::Long, password, secret, request };
+            Joiner { addresses: &[], patience: Patience::Long, password, secret, request };
         let until = Instant::now() + WAIT;
         let joined = loop {
             match ask_node(&candidate, "127.0.0.1", at.port) {

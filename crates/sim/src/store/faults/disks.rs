@@ -52,7 +52,7 @@ impl Faults {
     pub(super) fn collect_who_ended(&mut self, world: &mut World) {
         for kept in core::mem::take(&mut world.died) {
             let back_at = world.now + ms(20 + self.rng.below(3_000));
-            self.bad.insert(kept.1.id, back_at + AFTERMATH);
+            self.bad.insert(kept.me.id, back_at + AFTERMATH);
             self.down.push((back_at, kept));
         }
     }

@@ -79,7 +79,7 @@ impl Faults {
         let backup = *self.rng.choose(&target.holders[1..]).expect("there are two");
         tell!(world, "-- from {primary} nothing reaches {backup}, and then it dies");
         world.network.cut.insert((primary, backup));
-        world.work_at((WRITER, primary), target.key, Work::One(Op::Append("half.".into())));
+        world.work_at(WRITER, primary, target.key, Work::One(Op::Append("half.".into())));
         world.run_until(world.now + ms(20 + self.rng.below(100)));
         self.crash(world, primary);
         world.is_busy = false;
@@ -93,9 +93,9 @@ impl Faults {
         tell!(world, "-- {old} is stopped, and asked for {} when it was replaced", target.key);
         self.put_to_sleep(world, old);
         let Some(new_primary) = wait_for_another(world, &target) else { return };
-        world.work_at((WRITER, new_primary), target.key, Work::One(Op::Set("newer.".into())));
+        world.work_at(WRITER, new_primary, target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
-        world.work_at((READER, old), target.key, Work::One(Op::Get));
+        world.work_at(READER, old, target.key, Work::One(Op::Get));
         world.run_until(world.now + ms(5));
         self.bad.insert(old, world.now + AFTERMATH);
         world.go_on_by(old, true);
@@ -112,7 +112,7 @@ impl Faults {
         let others = target.holders[1..].iter().filter(|it| **it != late);
         world.network.cut.extend(others.map(|other| (old, *other)));
         world.network.slow.insert((old, late), ms(6_000));
-        world.work_at((WRITER, old), target.key, Work::One(Op::Append("late.".into())));
+        world.work_at(WRITER, old, target.key, Work::One(Op::Append("late.".into())));
         world.run_until(world.now + ms(5 + self.rng.below(20)));
         self.put_to_sleep(world, old);
         world.run_until(world.now + ms(8_000));
@@ -142,9 +142,9 @@ impl Faults {
             world.map().is_some_and(|map| map.bucket_of(target.slot).is_held_by(old))
         };
         wait(world, |world| !is_held(world));
-        world.work_at((WRITER, new_primary), target.key, Work::One(Op::Set("newer.".into())));
+        world.work_at(WRITER, new_primary, target.key, Work::One(Op::Set("newer.".into())));
         wait(world, |world| !world.clients.is_waiting(WRITER));
-        world.work_at((READER, old), target.key, Work::One(Op::Get));
+        world.work_at(READER, old, target.key, Work::One(Op::Get));
         wait(world, |world| !world.clients.is_waiting(READER));
     }
 

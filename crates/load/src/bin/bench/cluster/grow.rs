@@ -61,12 +61,13 @@ pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Grow
         server.info("cluster", "handover_longest_micros").ok().flatten()?.parse::<u64>().ok()
     };
     let longest = cluster.servers.iter().filter_map(handover).max();
-    Ok(growth(&samples, (begun, ended), keys, longest))
+    Ok(growth(&samples, begun, ended, keys, longest))
 }
 
 fn growth(
     samples: &Samples,
-    (begun, ended): (Instant, Instant),
+    begun: Instant,
+    ended: Instant,
     keys: u64,
     longest: Option<u64>,
 ) -> Growth {
@@ -172,7 +173,7 @@ mod tests {
             (due, Duration::from_micros(micros))
         };
         let samples = vec![sample(-5, 10), sample(5, 200), sample(2_000, 30)];
-        let growth = growth(&samples, (begun, ended), KEYS, None);
+        let growth = growth(&samples, begun, ended, KEYS, None);
         let longest =
             [growth.before, growth.during, growth.after].map(|waits| waits.longest.round());
         assert_eq!(longest, [10.0, 200.0, 30.0]);
