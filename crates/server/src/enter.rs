@@ -1,5 +1,5 @@
 //! Entry into a cluster: the node founds one, joins one, or returns to the one its data directory belongs to.
-//! Called once, by `Node::start`; everything is decided before a thread of the control plane runs.
+//! Called once for each `Node`, by `Node::start_with`; everything is decided before a thread of the control plane runs.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! A node's knowledge of its cluster beyond the map: changes and their reasons, the leader, and the move this
-//! node takes part in. Written by the control thread, read by status requests.
+//! node takes part in. Written by the applier (changes) and the control
+//! thread (the rest), read by status requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

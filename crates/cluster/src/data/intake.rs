@@ -34,7 +34,7 @@ pub struct Intake {
     /// Parts received of a long frame.
     parts: FrameParts,
     refused: StandingRefusals,
-    /// Refusals that have not been sent yet.
+    /// Refusals and reports of stale copies that have not been sent yet.
     unsent: Vec<BackFrame>,
 }
 
@@ -109,7 +109,7 @@ impl Intake {
         self.connection
     }
 
-    /// Writes the answers for the other end: refusals first, then the acknowledgement.
+    /// Writes the answers for the other end: refusals and stale copies first, then the acknowledgement.
     pub fn answer(&mut self, back: &mut Vec<u8>) {
         let ack = self.inbox.ack();
         self.unsent.drain(..).chain(ack).for_each(|answer| answer.write(back));
@@ -138,6 +138,7 @@ impl Intake {
         }
     }
 
+    /// Applies one frame. The caller counts it (`Inbox::done`) unless the outcome is `NotYet`.
     pub fn take(
         &mut self,
         number: FrameNumber,

@@ -10,7 +10,7 @@
 //!     ▲                      │                            │  ▲                           │   ▲
 //!     │◀─ abandon_filling ───┘          await_promotion   ▼  │ stop_awaiting      pause  ▼   │ follow
 //!     │                                          PromotionPending                     Paused ─┘
-//!     │◀─ follow (dropped) ── any ── stand_aside ──▶ Stale     inherit: Reconciling ── settled ─▶ Serving
+//!     │◀─ follow (dropped) ── any ── stand_aside ──▶ Stale     follow (inherits): Reconciling ── settled ─▶ Serving
 //! ```
 
 use smallvec::SmallVec;
@@ -408,6 +408,7 @@ impl SlotReplica {
         (self.role, self.reign) = (role, reign);
     }
 
+    #[doc(hidden)]
     pub fn stage(&self, link: LinkId) -> Option<SyncState> {
         self.downstream(link).map(Downstream::stage)
     }

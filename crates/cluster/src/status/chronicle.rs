@@ -99,7 +99,11 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
         }
         Change::Dead(nodes) => {
             let names: Vec<String> = nodes.iter().map(|node| of(*node)).collect();
-            (format!("{} is declared dead", names.join(", ")), "its lease has expired".to_owned())
+            let (are, why) = match names.len() {
+                1 => ("is", "its lease has expired"),
+                _ => ("are", "their leases have expired"),
+            };
+            (format!("{} {are} declared dead", names.join(", ")), why.to_owned())
         }
         Change::AddBackup { bucket, node, .. } => {
             (format!("{} becomes backup of {bucket}", of(*node)), why_add(before, *bucket))
@@ -162,6 +166,10 @@ fn describe_join(before: &Map, member: &Member) -> (String, String) {
         Some(known) if known.boot == member.boot && member.weight == 0 => {
             (format!("{name} is about to leave"), "it hands over what it holds".to_owned())
         }
+        Some(known) if known.boot == member.boot => (
+            format!("the entry of {name} is written again"),
+            "all nodes plan again from this map".to_owned(),
+        ),
         Some(_) => (format!("{name} joins again"), "it was restarted".to_owned()),
         None => (format!("{name} joins"), "it was started with this cluster's address".to_owned()),
     }

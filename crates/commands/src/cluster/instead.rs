@@ -17,18 +17,16 @@ const fn by_hand(name: &'static str, full_name: &'static str, summary: &'static 
     Spec { name, full_name, summary, ..BY_HAND }
 }
 
-const SLOTS: &str =
-    "Not done by hand: the cluster distributes slots automatically; see CLUSTER NODES.";
-const JOINING: &str =
-    "Not done by hand: start the new node with --join and the address of any member.";
+const SLOTS: &str = "Refused: the cluster distributes slots automatically; see CLUSTER NODES.";
+const JOINING: &str = "Refused: start the new node with --join and the address of any member.";
 const LEAVING: &str =
-    "Not done by hand: CLUSTER LEAVE removes a node; a dead node is removed automatically.";
+    "Refused: CLUSTER LEAVE removes a node; a dead node is removed automatically.";
 const PROMOTING: &str =
-    "Not done by hand: backups are promoted automatically; CLUSTER LEAVE empties a node.";
-const COPIES: &str = "Not done by hand: every node is primary of some buckets and backup of others, \
+    "Refused: backups are promoted automatically; CLUSTER LEAVE empties a node.";
+const COPIES: &str = "Refused: every node is primary of some buckets and backup of others, \
      CLUSTER SETTINGS backups N sets the number of backups.";
-const EPOCHS: &str = "Not done by hand: every change of the map raises the epoch.";
-const SAVING: &str = "Not done by hand: a node with --data-dir keeps the map there.";
+const EPOCHS: &str = "Refused: every change of the map raises the epoch.";
+const SAVING: &str = "Refused: a node with --data-dir keeps the map there.";
 
 pub(super) const ADDSLOTS: Spec = by_hand("addslots", "cluster|addslots", SLOTS);
 pub(super) const ADDSLOTSRANGE: Spec = by_hand("addslotsrange", "cluster|addslotsrange", SLOTS);
@@ -48,6 +46,6 @@ pub(super) const SETSLOT: Spec = by_hand("setslot", "cluster|setslot", SLOTS);
 
 fn refuse(context: &mut Context<'_>) -> Result<(), Error> {
     let name = context.spec.name.to_uppercase();
-    let instead = context.spec.summary.trim_start_matches("Not done by hand: ");
+    let instead = context.spec.summary.trim_start_matches("Refused: ");
     Err(Error::new(format!("ERR CLUSTER {name} is not done by hand: {instead}")))
 }

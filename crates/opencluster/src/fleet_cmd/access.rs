@@ -23,10 +23,10 @@ pub(super) struct AccessArgs {
     /// A file with the servers' password (or OPENCLUSTER_FLEET_PASSWORD in the environment)
     #[arg(long, value_name = "FILE")]
     server_password_file: Option<PathBuf>,
-    /// Talk TLS to the servers, trusting these authorities (PEM)
+    /// Use TLS to the servers, and trust these certificate authorities (PEM)
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Our certificate, where the servers ask for one (PEM)
+    /// The client certificate, if the servers require one (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
     tls_cert: Option<PathBuf>,
     /// The key of that certificate (PEM)

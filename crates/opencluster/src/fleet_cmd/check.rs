@@ -15,7 +15,7 @@ pub(super) struct CheckArgs {
     /// Bring keys to their place, remove copies that nobody reads, make the servers agree
     #[arg(long)]
     fix: bool,
-    /// For scripts
+    /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,5 @@
 //! `opencluster fleet migrate`: the plan, then the migration with its progress, for people or as
-//! JSON, one object a line.
+//! JSON, one object per line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ pub(super) struct MigrateArgs {
     /// Go back to the map before the migration in progress
     #[arg(long)]
     abort: bool,
-    /// For scripts: one JSON object a line
+    /// Print JSON, one object per line, for scripts
     #[arg(long)]
     json: bool,
 }

@@ -13,7 +13,7 @@ use crate::Failure;
 pub(super) struct StatusArgs {
     #[command(flatten)]
     access: AccessArgs,
-    /// For scripts
+    /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
 }

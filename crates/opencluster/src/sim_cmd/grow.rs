@@ -45,7 +45,7 @@ pub(crate) struct GrowArgs {
     /// Show the picture even of many buckets
     #[arg(long)]
     picture: bool,
-    /// Print JSON: one object a step
+    /// Print JSON: one object per step
     #[arg(long)]
     json: bool,
     /// Draw it into a file
