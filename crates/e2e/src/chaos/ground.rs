@@ -28,12 +28,17 @@ const BRIDGE: &str = "br0";
 const BRIDGE_CARD: &str = "02:ff:ff:ff:ff:01";
 /// Address of a machine that does not exist: frames sent to it are lost silently.
 const NOBODY: &str = "02:ff:ff:ff:ff:ff";
-/// The longest pause of TCP before it retransmits, per namespace, in milliseconds. By default each failed attempt
-/// doubles it up to two minutes: after several cuts a reply would be late although the node sent it in time. Linux
-/// before 6.15 has no such limit, and `calm.rs` allows for the pause.
-const BACKOFF_LIMIT: &str = "/proc/sys/net/ipv4/tcp_rto_max_ms";
+/// Limits of TCP's retransmission, per namespace. By default each failed attempt doubles the pause before the next, up to
+/// two minutes: after several cuts a reply would be late although the node sent it in time. With pauses of at most a second
+/// the end of a closed connection would be given up after eight attempts, and a client behind a cut of seven seconds would
+/// never learn of it. Linux before 6.15 has no such limit, and `calm.rs` allows for the pause.
+const RETRANSMISSION_LIMITS: [(&str, &str); 2] = [
+    ("/proc/sys/net/ipv4/tcp_rto_max_ms", "1000"),
+    ("/proc/sys/net/ipv4/tcp_orphan_retries", "100"),
+];
 /// Shell script that starts a node once its namespace has an address.
-const WAIT_FOR_ADDRESS: &str = "f=/proc/sys/net/ipv4/tcp_rto_max_ms; if [ -e $f ]; then echo 1000 > $f; fi; until ip -o addr show dev eth0 2>/dev/null | grep -q 'inet '; do sleep 0.01; done; exec \"$@\"";
+const WAIT_FOR_ADDRESS: &str = "until ip -o addr show dev eth0 2>/dev/null | grep -q 'inet '; do sleep 0.01; done; \
+                                exec \"$@\"";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ground {
@@ -74,8 +79,8 @@ impl Ground {
             return Ok(());
         }
         ip(&["link", "set", "lo", "up"])?;
-        if Path::new(BACKOFF_LIMIT).exists() {
-            std::fs::write(BACKOFF_LIMIT, "1000")?;
+        for (path, value) in limits_here() {
+            std::fs::write(path, value)?;
         }
         // With an address of its own: else the bridge takes that of a port, and another when that node dies.
         ip(&["link", "add", BRIDGE, "address", BRIDGE_CARD, "type", "bridge"])?;
@@ -136,7 +141,9 @@ impl Ground {
             Ground::Loopback => Command::new(node_binary()),
             Ground::Namespaces => {
                 let mut command = Command::new("unshare");
-                command.args(["--net", "sh", "-c", WAIT_FOR_ADDRESS, "node"]).arg(node_binary());
+                let limits = limits_here().map(|(path, value)| format!("echo {value} > {path}; "));
+                let script = limits.collect::<String>() + WAIT_FOR_ADDRESS;
+                command.args(["--net", "sh", "-c", &script, "node"]).arg(node_binary());
                 command
             }
         };
@@ -144,6 +151,12 @@ impl Ground {
         command.args(node_flags).current_dir(dir).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log).spawn()
     }
+}
+
+/// Returns the limits that this kernel knows; one without the first needs none of them.
+fn limits_here() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_known = Path::new(RETRANSMISSION_LIMITS[0].0).exists();
+    RETRANSMISSION_LIMITS.into_iter().filter(move |_| is_known)
 }
 
 fn flags(
