@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
-use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
+use cluster::control::{JoinRequest, ProtocolRange, Start, Welcome};
 use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use parking_lot::Mutex;
 use placement::Mask;
@@ -32,6 +32,8 @@ pub(crate) struct Ports {
     pub peer: u16,
     /// 0 if HTTP is off.
     pub http: u16,
+    /// 0 if the node has no port for reads from its backup copies.
+    pub replica: u16,
 }
 
 /// A process's identity before it is in any cluster.
@@ -125,6 +127,7 @@ fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
         client: advertised.and_then(|to| to.port).unwrap_or(ports.client),
         peer: ports.peer,
         http: ports.http,
+        replica: ports.replica,
     }
 }
 
@@ -274,7 +277,7 @@ impl NodeIdentity {
 
     fn request(&self) -> JoinRequest {
         JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.me.clone(),
             cluster: self.cluster(),
             skew: Duration::ZERO,

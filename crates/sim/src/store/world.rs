@@ -9,7 +9,7 @@ use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
     Action, Control, Input, JoinAnswer, JoinRequest, MapChanged, Message, OperatorRequest,
-    PROTOCOL_VERSION, Start, Welcome,
+    ProtocolRange, Start, Welcome,
 };
 use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
@@ -189,6 +189,7 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
             client: u16::try_from(id).unwrap_or(0), // So that MOVED names the node.
             peer: u16::try_from(id).unwrap_or(0),
             http: 0,
+            replica: 0,
         },
     }
 }
@@ -257,7 +258,7 @@ impl World {
 
     fn want_to_join(&mut self, id: u64, clock: Clock) {
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.member(id),
             cluster: None,
             skew: Duration::ZERO,

@@ -12,7 +12,7 @@ use cluster::consensus::{
     SnapshotData, Term,
 };
 use cluster::control::{
-    Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
+    Gone, Input, JoinRequest, MapChanged, Message, ProtocolRange, Start, Welcome,
 };
 use cluster::map::{
     Boot, Change, ClusterId, ClusterSettings, Endpoints, Generation, LogIndex, Map, Member, NodeId,
@@ -112,7 +112,7 @@ impl DataPlane for FakeData {
         Some(MergeReply::NotNow)
     }
 
-    fn beat(&self, _: NodeId, _: u64) {}
+    fn beat(&self, _: NodeId, _: u64, _: Vec<BucketLag>) {}
     fn fence(&self) {
         self.state.lock().lease = Moment::START;
     }
@@ -195,7 +195,7 @@ impl Process {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = net::listen(any, 16).expect("a free port");
         let peer = listener.local_addr().expect("bound").port();
-        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
+        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0, replica: 0 };
         let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
         let (name, zone) = (name.to_owned(), Zone::default());
         Process { me: Member { id, boot, name, weight: 1, zone, at }, listener }
@@ -244,7 +244,7 @@ impl FakeNode {
     pub(super) fn join_with(name: &str, at: &FakeNode, secret: &str) -> Result<FakeNode, String> {
         let process = Process::new(name);
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: process.me.clone(),
             cluster: None,
             skew: Duration::ZERO,
