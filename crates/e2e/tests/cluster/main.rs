@@ -2,6 +2,7 @@
 //! acknowledged is lost.
 mod any_port;
 mod faults;
+mod followers;
 mod events;
 mod grow;
 mod limits;
