@@ -12,7 +12,7 @@ use store::{
 };
 
 use crate::cluster::View;
-use crate::outcome::{Event, Outcome};
+use crate::outcome::{Announcement, Event, Outcome};
 
 /// The slots that a command works on. A served slot changes only through [`Slots::apply`].
 pub trait Slots {
@@ -295,12 +295,13 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
         if self.env.notify.publishes(class) {
-            self.outcome.events.push(Event { class, name, key: key.to_vec() });
+            let event = Event { class, name, key: key.to_vec() };
+            self.outcome.events.push(Announcement::Event(event));
         }
     }
 
-    /// Returns the events so far, for a command that publishes more itself.
-    pub(crate) fn events(&mut self) -> &mut Vec<Event> {
+    /// Returns the announcements so far, for a command that publishes more itself.
+    pub(crate) fn announcements(&mut self) -> &mut Vec<Announcement> {
         &mut self.outcome.events
     }
 

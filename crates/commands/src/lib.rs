@@ -51,7 +51,7 @@ pub use host::{
     Traffic, Unblock,
 };
 pub use keys::{CommandEnv, Keys, Slots};
-pub use outcome::{Event, Outcome};
+pub use outcome::{Announcement, Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
 pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};

@@ -32,6 +32,10 @@ pub struct Session {
     pub no_evict: bool,
     /// `READONLY`: the connection may read from backups.
     pub reads_backups: bool,
+    /// `CLUSTER EVENTS ALL`: its subscriptions hear events of all keys, whatever `notify-scope` is. Does not change
+    /// while there are subscriptions, and stays until the connection ends: RESET of a client of the any-port goes to
+    /// the node as it is.
+    pub hears_all: bool,
     /// True if the connection receives every command that runs.
     pub is_monitor: bool,
     /// Its subscriptions; with any subscription, a RESP2 connection accepts only a few commands.
@@ -148,7 +152,8 @@ impl Session {
 
     /// Resets the state, as RESET does: only the connection itself stays.
     pub fn reset(&mut self) {
-        *self = Session { texts_changed: true, ..Session::on(self.port, self.id) };
+        let hears_all = self.hears_all;
+        *self = Session { texts_changed: true, hears_all, ..Session::on(self.port, self.id) };
     }
 
     /// Called before a command: returns the start of its reply, if the connection wants no reply.

@@ -20,8 +20,8 @@ pub use self::bus::Bus;
 pub use self::host::TestHost;
 use crate::cluster::View;
 use crate::{
-    Admission, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
-    admit, run,
+    Admission, Announcement, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session,
+    Slots, Table, admit, run,
 };
 
 const SEED: u64 = 1;
@@ -194,6 +194,16 @@ impl TestNode {
 
     /// Returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
+        let events =
+            self.announcements().into_iter().filter_map(|announcement| match announcement {
+                Announcement::Event(event) => Some(event),
+                Announcement::Message { .. } => None,
+            });
+        events.collect()
+    }
+
+    /// Returns the events, and the messages behind them, since the last call.
+    pub fn announcements(&mut self) -> Vec<Announcement> {
         core::mem::take(&mut self.outcome.events)
     }
 

@@ -8,7 +8,7 @@ use settings::{EvictionPolicy, NotifyClasses, Settings};
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
 use crate::command_env::lfu_tuning;
-use crate::data::Data;
+use crate::data::{Data, Later};
 
 /// Maximum number of keys evicted for one command, so that no client waits for a whole clean-up.
 const ROUND_MAX: usize = 64;
@@ -31,6 +31,8 @@ pub(crate) struct EvictionContext<'a> {
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
     pub rng: &'a mut SplitMix64,
+    /// Takes the events of keys whose removal is not acknowledged yet.
+    pub later: &'a mut Later,
 }
 
 impl EvictionContext<'_> {
@@ -122,8 +124,10 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>)
         keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
         room.outcome.evicted += 1;
     }
-    // The event goes out with the reply of the command that needs the memory, or through the janitor.
-    drop(slots);
+    let tickets = slots.finish().tickets;
+    if may_go && !tickets.is_empty() {
+        room.later.put_off(tickets, core::mem::take(&mut room.outcome.events));
+    }
     may_go
 }
 

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
-use cluster::map::NodeId;
+use cluster::map::{Epoch, MapStep, NodeId, StepError};
 use cluster::serving::WrittenSlots;
 use cluster::status::Status;
 use commands::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Event,
-    Host, Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Host,
+    Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
     Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
     Unblock,
 };
-use settings::{ChangeError, NotifyClasses, Settings, find};
+use settings::{ChangeError, Settings, find};
 use store::UnixMillis;
 use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
@@ -28,7 +28,7 @@ use crate::clients::ClientInfo;
 use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
-use crate::pubsub::{Branch, PubsubMessage, announce};
+use crate::pubsub::{Branch, listen, stop_listening};
 use crate::question::{PendingAnswer, Question, Resume};
 use crate::shared::Shared;
 use crate::timers::judge_now;
@@ -45,7 +45,6 @@ pub(crate) struct NodeHost<'a> {
     pub now: UnixMillis,
     /// The worker's part of pub/sub.
     pub branch: &'a mut Branch,
-    pub notify: NotifyClasses,
     /// The question whose answer this connection's command waits for.
     pub question: &'a mut Option<Question>,
     /// Slots that this connection has written.
@@ -113,22 +112,19 @@ impl Host for NodeHost<'_> {
 
     // Subscriptions and messages, on the worker's thread.
 
-    fn subscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
+    fn subscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
         let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
         self.branch.post(links, mailboxes, self.card.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
-        if self.shared.exchange.enter(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, PubsubMessage::Listen(kind, name));
-        }
+        listen(&self.shared.exchange, links, self.card.place.worker, session, kind, name);
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
-    fn unsubscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &[u8]) {
-        if self.shared.exchange.strike(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, PubsubMessage::Stop(kind, name));
-        }
+    fn unsubscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &[u8]) {
+        let (exchange, links) = (&self.shared.exchange, &self.shared.data.links);
+        stop_listening(exchange, links, self.card.place.worker, session, kind, name);
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
 
@@ -137,9 +133,9 @@ impl Host for NodeHost<'_> {
         self.branch.outbox.publish(&self.shared.exchange, author, post)
     }
 
-    fn publish_events(&mut self, session: &Session, events: &mut Vec<Event>) {
-        let author = Some(Author(session.id));
-        self.branch.outbox.tell(&self.shared.exchange, author, self.notify, events);
+    fn count_receivers(&self, post: Post<'_>) -> usize {
+        let route = self.shared.exchange.route(post.space, post.channel);
+        route.map_or(0, |route| route.receivers)
     }
 
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
@@ -287,6 +283,14 @@ impl Host for NodeHost<'_> {
 
     fn conflicts(&self) -> Vec<String> {
         self.shared.merging.conflicts()
+    }
+
+    fn map_epoch(&self) -> Epoch {
+        self.shared.news.map_epoch()
+    }
+
+    fn map_since(&self, epoch: Epoch, history: Option<&str>) -> Result<MapStep, StepError> {
+        self.shared.news.map_since(epoch, history)
     }
 
     fn pending_primaries(&self) -> BTreeSet<NodeId> {

@@ -17,7 +17,7 @@ use crate::counters::count;
 use crate::data::Later;
 use crate::evictor::{EvictionContext, Evictor};
 use crate::log;
-use crate::pubsub::PubsubOutbox;
+use crate::pubsub::{EventRules, PubsubOutbox};
 use crate::shared::Shared;
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
@@ -164,6 +164,7 @@ impl Janitor {
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             rng: &mut self.rng,
+            later: &mut self.later,
         };
         while !room.is_enough(&settings)
             && self.evictor.evict(&settings, &mut room)
@@ -240,8 +241,9 @@ impl Janitor {
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
         self.outcome.events.append(&mut self.later.ripe(&self.shared.data));
+        let rules = EventRules::of(&self.shared.settings.load());
         let events = &mut self.outcome.events;
-        self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
+        self.outbox.tell(&self.shared.exchange, None, rules, events);
         if self.outbox.is_empty() {
             return;
         }

@@ -72,6 +72,16 @@ choice! {
 }
 
 choice! {
+    /// The events about keys that subscribers of a node hear.
+    NotifyScope {
+        /// Those of the keys that this node serves, as in Redis Cluster: clients subscribe on every node.
+        Node = "node",
+        /// Those of all keys: one subscription on any node suffices.
+        Cluster = "cluster",
+    }
+}
+
+choice! {
     /// The verbosity of the log.
     LogLevel {
         /// Failures on this node.

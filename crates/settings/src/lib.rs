@@ -23,7 +23,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
-pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+pub use choices::{
+    Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot, NotifyScope,
+};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
 pub use kind::{SettingKind, SettingUnit};
@@ -99,6 +101,7 @@ pub struct Settings {
     pub log_level: LogLevel,
     pub log_format: LogFormat,
     pub notify_keyspace_events: NotifyClasses,
+    pub notify_scope: NotifyScope,
     /// `None`: the slow log is off. Zero: it records every command.
     pub slowlog_log_slower_than: Option<Duration>,
     pub slowlog_max_len: u64,
@@ -149,6 +152,7 @@ impl Default for Settings {
             log_level: LogLevel::Info,
             log_format: LogFormat::Text,
             notify_keyspace_events: NotifyClasses::NONE,
+            notify_scope: NotifyScope::Node,
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,
             latency_monitor_threshold: Duration::ZERO,

@@ -2,7 +2,9 @@
 //! `CONFIG GET` patterns, the documentation.
 
 use super::addresses::SidePort;
-use super::choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+use super::choices::{
+    Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot, NotifyScope,
+};
 use super::kind::{SettingKind, SettingUnit, SettingValue};
 use super::{SettingRefusal, Settings};
 
@@ -266,6 +268,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Lines of the log as text, or as JSON"),
     row!(Watching "notify-keyspace-events" Cluster notify_keyspace_events, SettingKind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
+    row!(Watching "notify-scope" Cluster notify_scope, SettingKind::OneOf(NotifyScope::WORDS),
+        "Events that subscribers of a node hear: of the keys that it serves, as in Redis Cluster, or of all keys"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
         SettingKind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },
         "Commands slower than this go to the slow log; 0 for all, -1 for none"),

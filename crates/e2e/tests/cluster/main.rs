@@ -3,6 +3,7 @@
 mod acks;
 mod any_port;
 mod faults;
+mod followers;
 mod events;
 mod grow;
 mod limits;

@@ -125,7 +125,7 @@ impl<'s> Worker<'s> {
             effects: &mut self.effects,
             rng: &mut self.rng,
         };
-        let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
+        let (branch, now) = (&mut self.branch, self.env.now);
         let has_lease = rules.has_lease;
         let lock = |locks| lock(&shared.data, locks, place, held);
         execute(request, session, output, (&shared.data, rules), bench, lock, move |spec| {
@@ -135,7 +135,6 @@ impl<'s> Worker<'s> {
                 spec,
                 now,
                 branch,
-                notify,
                 question,
                 written,
                 wait_until,
@@ -272,6 +271,7 @@ impl<'s> Worker<'s> {
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             rng: &mut self.rng,
+            later: &mut self.later,
         };
         if room.is_enough(&self.settings) {
             self.env.out_of_memory = false;

@@ -372,7 +372,7 @@ impl<'s> Worker<'s> {
         connection.stream.deregister(self.poller.registry());
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
-        self.stop_listening(index, &connection.session);
+        self.end_subscriptions(index, &connection.session);
         self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
     }
 
