@@ -150,6 +150,6 @@ mod tests {
             !guesses.may_try(ip("203.0.113.9"), now),
             "no room for it, and the shared account is full"
         );
-        assert!(guesses.may_try(IpAddr::V4(5.into()), now), "one guess");
+        assert!(guesses.may_try(IpAddr::V4(5_u32.into()), now), "one guess");
     }
 }
