@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use cluster::status::{Status, name};
 use commands::{Flag, Group, Histogram, Spec};
+use settings::Secret;
 
 use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
@@ -37,6 +38,7 @@ impl HttpSource for Shared {
             clients_max: u64::from(settings.maxclients),
             connections_accepted: self.counters.accepted.load(Relaxed),
             connections_refused: self.counters.rejected.load(Relaxed),
+            auth_failed: self.guesses.wrong(),
             bytes_in: self.counters.total(|counters| &counters.bytes_in),
             bytes_out: self.counters.total(|counters| &counters.bytes_out),
             commands: command_classes(self),
@@ -67,6 +69,10 @@ impl HttpSource for Shared {
             StartupPhase::Ready if self.data.lease.is_valid() => NodeReadiness::Ready,
             StartupPhase::Ready => NodeReadiness::NotReady("cut off from the cluster"),
         }
+    }
+
+    fn password(&self) -> Secret {
+        self.settings.load().requirepass.clone()
     }
 
     fn cluster(&self) -> Status {

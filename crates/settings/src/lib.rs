@@ -22,9 +22,12 @@ use core::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
+pub use addresses::{
+    Advertise, AllowedCallbacks, ExtraPort, HostNames, JoinAddress, JoinAddresses, SidePort,
+};
 pub use choices::{
-    Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot, NotifyScope,
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
+    NotifyScope,
 };
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
@@ -44,6 +47,10 @@ pub struct Settings {
     /// 0 lets the system choose a free port.
     pub port: u16,
     pub http_port: SidePort,
+    /// `None`: the same address as `bind`.
+    pub http_bind: Option<IpAddr>,
+    pub http_allowed_hosts: HostNames,
+    pub http_open: HttpOpen,
     pub peer_port: SidePort,
     pub replica_port: SidePort,
     pub any_port: ExtraPort,
@@ -79,7 +86,12 @@ pub struct Settings {
     /// Minutes after which a key's counter is decremented by one.
     pub lfu_decay_time: u32,
 
+    /// In bytes; 0 for a part of `maxmemory`: see [`Settings::timer_bytes_max`].
+    pub timers_maxmemory: u64,
+
     pub maxclients: u32,
+    /// Each of them has a thread.
+    pub any_maxclients: u32,
     /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
     pub client_output_buffer_limit: OutputLimits,
@@ -96,6 +108,7 @@ pub struct Settings {
     /// The content of `admin_token_file`; empty if operating the cluster over HTTP is disabled. Not in the table.
     pub admin_token: Secret,
     pub insecure: bool,
+    pub enable_debug_command: DebugClients,
     pub timers_allow_callbacks: AllowedCallbacks,
 
     pub log_level: LogLevel,
@@ -115,6 +128,9 @@ impl Default for Settings {
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 6379,
             http_port: SidePort::Offset,
+            http_bind: None,
+            http_allowed_hosts: HostNames::default(),
+            http_open: HttpOpen::Health,
             peer_port: SidePort::Offset,
             replica_port: SidePort::Off,
             any_port: ExtraPort::Off,
@@ -137,7 +153,9 @@ impl Default for Settings {
             maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
+            timers_maxmemory: 0,
             maxclients: 10_000,
+            any_maxclients: 1_000,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
             proto_max_bulk_len: 512 << 20,
@@ -148,6 +166,7 @@ impl Default for Settings {
             admin_token_file: None,
             admin_token: Secret::default(),
             insecure: false,
+            enable_debug_command: DebugClients::Nobody,
             timers_allow_callbacks: AllowedCallbacks::default(),
             log_level: LogLevel::Info,
             log_format: LogFormat::Text,
@@ -165,6 +184,40 @@ impl Settings {
     /// chooses the client port, it also chooses this one.
     pub fn effective_http_port(&self) -> Option<u16> {
         self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
+    }
+
+    /// Returns the address on which the HTTP port listens.
+    pub fn effective_http_bind(&self) -> IpAddr {
+        self.http_bind.unwrap_or(self.bind)
+    }
+
+    /// Returns whether only processes on this machine can connect.
+    pub fn is_local(&self) -> bool {
+        let http_is_local =
+            self.effective_http_port().is_none() || self.effective_http_bind().is_loopback();
+        self.bind.is_loopback() && http_is_local
+    }
+
+    /// Returns whether clients need a password while nodes join without a secret.
+    pub fn has_open_peer_port(&self) -> bool {
+        let has_peer_port = self.effective_peer_port().is_some();
+        has_peer_port && !self.requirepass.is_empty() && self.secret.is_empty()
+    }
+
+    /// Returns the addresses that timers of this node may call.
+    pub fn callback_rules(&self) -> timers::AllowRules {
+        self.timers_allow_callbacks.rules(self.is_local())
+    }
+
+    /// Returns the maximum memory of timers.
+    pub fn timer_bytes_max(&self) -> u64 {
+        const WITHOUT_MAXMEMORY: u64 = 1 << 30;
+        const MIN: u64 = 1 << 20;
+        match (self.timers_maxmemory, self.maxmemory) {
+            (0, 0) => WITHOUT_MAXMEMORY,
+            (0, maxmemory) => (maxmemory / 10).max(MIN),
+            (bytes, _) => bytes,
+        }
     }
 
     /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].
@@ -207,11 +260,28 @@ impl Settings {
         }
     }
 
+    /// Refuses an empty password of a node that others reach, as at start.
+    fn check_password(&self) -> Result<(), SettingRefusal> {
+        if !self.requirepass.is_empty() || self.is_local() || self.insecure {
+            return Ok(());
+        }
+        let why = "a node that is reachable from the network needs a password";
+        Err(SettingRefusal::Invalid {
+            name: "requirepass",
+            value: String::new(),
+            allowed: "a password: the node is reachable from the network".to_owned(),
+            redis: why.to_owned(),
+        })
+    }
+
     /// Returns the settings after several changes at run time; if one is refused, none is made.
     pub fn with_changes(&self, changes: &[(&str, &str)]) -> Result<Settings, ChangeError> {
         let mut changed = self.clone();
         for (index, (name, text)) in changes.iter().enumerate() {
             changed.change(name, text).map_err(|error| ChangeError { index, error })?;
+            if name.eq_ignore_ascii_case("requirepass") {
+                changed.check_password().map_err(|error| ChangeError { index, error })?;
+            }
         }
         Ok(changed)
     }
