@@ -158,9 +158,25 @@ impl Server {
         self.peer_port
     }
 
-    /// Freezes the process, until [`Server::go_on`].
+    /// Freezes the process, until [`Server::go_on`]. When this returns, none of its threads runs.
     pub fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
+        let begun = Instant::now();
+        while !self.is_stopped() {
+            assert!(begun.elapsed() < END_WITHIN, "{} does not stop", self.name);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns whether all threads of the process are stopped by a signal.
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(self.proc("task")).expect("it is running");
+        let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(thread.expect("a thread").path().join("stat"));
+            let stat = stat.expect("a stopped thread does not end");
+            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+        };
+        threads.into_iter().all(is_stopped)
     }
 
     pub fn go_on(&self) {

@@ -79,7 +79,7 @@ impl MapJournal {
     pub fn follow(&mut self, map: &Arc<Map>) -> Option<MapStep> {
         let before = core::mem::replace(&mut self.map, Arc::clone(map));
         let epoch = map.epoch();
-        if epoch <= before.epoch() || !map.generation().is_one_with(before.generation()) {
+        if epoch < before.epoch() || !map.generation().is_one_with(before.generation()) {
             self.forget(epoch); // Epochs of two histories cannot be compared.
         }
         let gone = gone_names(&before, map);

@@ -10,10 +10,14 @@ const QUIET: Duration = Duration::from_millis(500);
 
 fn texts(value: &Value) -> Vec<String> {
     let Value::Array(parts) = value else { panic!("no list: {value}") };
-    let text = |part: &Value| match part {
-        Value::Integer(number) => number.to_string(),
-        Value::Array(_) => texts(part).join(" "),
-        other => String::from_utf8_lossy(other.text().expect("a text")).into_owned(),
+    let text = |part: &Value| {
+        if let Value::Integer(number) = part {
+            return number.to_string();
+        }
+        part.text().map_or_else(
+            || texts(part).join(" "),
+            |text| String::from_utf8_lossy(text).into_owned(),
+        )
     };
     parts.iter().map(text).collect()
 }

@@ -64,8 +64,10 @@ impl Afar {
         let interests = self.interests.read();
         let wanting = interests.iter().filter(|(_, known)| known.want(channel, audience));
         let peers: Vec<Peer> = wanting.map(|(peer, _)| *peer).collect();
-        let message = PubsubMessage::Post { channel, payload, audience }.write()?;
-        (!peers.is_empty()).then_some((peers, message))
+        if peers.is_empty() {
+            return None;
+        }
+        Some((peers, PubsubMessage::Post { channel, payload, audience }.write()?))
     }
 
     /// Records that a peer's clients subscribe to a name, or no longer do, or that all their names are told.

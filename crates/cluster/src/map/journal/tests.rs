@@ -189,7 +189,7 @@ fn clients_that_follow_steps_or_fill_gaps_have_the_nodes_map() {
             if let Some(step) = journal.follow(&Arc::new(map.clone())) {
                 steady.take(&step);
             }
-            if rng.draw() % 20 == 0 {
+            if rng.draw().is_multiple_of(20) {
                 absent.take(&journal.since(Epoch(absent.epoch), None).unwrap());
                 steady.epoch = absent.epoch; // A change may have concerned no client.
                 assert_eq!(absent, Client::of(&Arc::new(map.clone())), "seed {seed}");

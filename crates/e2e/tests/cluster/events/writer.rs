@@ -30,7 +30,7 @@ pub(super) struct Written {
 }
 
 impl Writer {
-    /// Begins to write; one of these ports must answer at any time.
+    /// Begins to write. The nodes at these ports redirect it to the others, and must not leave.
     pub(super) fn start(ports: Vec<u16>) -> Writer {
         let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let turn = Arc::new(Mutex::new(()));
@@ -93,14 +93,14 @@ impl Work {
         let slot = Slot::of(key.as_bytes());
         loop {
             let port = self.owners.get(&slot).copied().unwrap_or(self.ports[self.next]);
-            let Some(client) = self.client(port) else {
+            let Some(client) = self.client(port).filter(|client| client.is_open()) else {
                 self.lose(port); // Nothing was sent.
                 continue;
             };
             let answer = client.send(&["SET", key, "x"]).and_then(|()| client.receive());
             match answer.map(|answer| answer.value) {
                 Ok(Value::Simple(_)) => return Ok(()),
-                Ok(Value::Error(text)) => self.follow(slot, &String::from_utf8_lossy(&text)),
+                Ok(Value::Error(text)) => self.follow(slot, port, &String::from_utf8_lossy(&text)),
                 Ok(other) => panic!("SET {key}: {other:?}"),
                 Err(_) => {
                     self.lose(port);
@@ -110,10 +110,12 @@ impl Work {
         }
     }
 
-    /// Acts on an error, which says that the command was not done.
-    fn follow(&mut self, slot: Slot, error: &str) {
+    /// Acts on an error of a node, which says that the command was not done.
+    fn follow(&mut self, slot: Slot, asked: u16, error: &str) {
         if error.starts_with("MOVED ") {
             let port = error.rsplit(':').next().and_then(|port| port.parse().ok());
+            // The node may be about to leave: as other clients do, ask anew for all its slots.
+            self.owners.retain(|_, owner| *owner != asked);
             self.owners.insert(slot, port.expect("the port of another node"));
         } else {
             let is_passing = error.starts_with("TRYAGAIN") || error.starts_with("CLUSTERDOWN");
