@@ -108,3 +108,27 @@ fn two_of_three_that_restart_together_go_on_without_the_third() {
         come_back(&mut t, &living);
     }
 }
+
+/// Two of three voters are back under new boots, the leader among them is not in the map any more, and
+/// the third is dead. Each is let in only when the leader knows that the other one lives.
+#[test]
+fn returning_processes_are_let_in_by_a_leader_that_is_no_member_itself() {
+    let mut t = World::of(3);
+    t.given_up_return = true;
+    let [restarted, given_up, killed] = cast(&t, Leader::Stays);
+    t.stop(given_up);
+    t.run_until(|t| !t.members().contains(&given_up));
+    t.kill(killed);
+    t.run(ms(700));
+    t.go_on(given_up);
+    t.run(ms(300));
+    assert!(!t.is_member(given_up), "its copies are needed if the silent one is dead");
+    let disk = t.kill(restarted).unwrap();
+    t.run(ms(2_000));
+    t.restart(restarted, 700, disk);
+    t.give(NodeId(restarted), everything(Freshness::AsItWas));
+    t.run_until(|t| t.leader().is_some());
+    assert_eq!(t.leader(), Some(given_up), "it has waited for a vote, and has the whole log");
+    assert!(!t.members().contains(&given_up));
+    come_back(&mut t, &sorted(vec![restarted, given_up]));
+}
