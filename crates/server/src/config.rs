@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use cluster::map::{LogIndex, Map};
 use parking_lot::Mutex;
-use settings::{ChangeError, Settings, find, rewrite_file};
+use settings::{Settings, ValidChanges, rewrite_file};
 
 use crate::cluster_settings::{differences, overruled_flags};
 use crate::log;
@@ -55,19 +55,18 @@ impl ConfigChanges {
         changed.names.extend(differences.iter().map(|it| it.name));
     }
 
-    /// Applies all changes or none.
+    /// Applies changes of this node's own settings.
     pub(crate) fn change(
         &self,
         settings: &ArcSwap<Settings>,
         timers: &Hub,
-        changes: &[(&str, &str)],
-    ) -> Result<(), ChangeError> {
+        changes: &ValidChanges,
+    ) {
         let mut changed = self.changed.lock();
-        let next = settings.load().with_changes(changes)?;
+        let next = changes.apply_to(&settings.load());
         timers.settings_changed(&next);
         settings.store(Arc::new(next));
-        changed.names.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
-        Ok(())
+        changed.names.extend(changes.names());
     }
 
     /// Writes the changed settings into the configuration file. The error is a complete error reply.

@@ -13,6 +13,7 @@ mod addresses; //     Ports and addresses.
 mod notify; //        Classes of keyspace events.
 mod output_limits; // Limits on unread replies.
 mod secret; //        Passwords and keys.
+mod changes; //       Changes at run time, validated once.
 mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
 mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
 mod document; //      Generates docs/configuration.md.
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
+pub use changes::ValidChanges;
 pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
