@@ -2,7 +2,7 @@
 //! the log; each node applies them to its own settings when its map changes (`config.rs`).
 
 use cluster::map::{Ack, DocumentWrite, Documents, Map, SETTING_PREFIX};
-use settings::{InitialAck, Settings, cluster_wide, find};
+use settings::{InitialAck, Settings, ValidChanges, cluster_wide, find};
 
 /// Returns the documents with which a node founds a cluster: its own values.
 pub(crate) fn founding_documents(settings: &Settings) -> Documents {
@@ -11,12 +11,10 @@ pub(crate) fn founding_documents(settings: &Settings) -> Documents {
     Documents::found(&writes).expect("a few settings are far below the limits of documents")
 }
 
-/// Returns the documents to write for these changes; empty if none of them concerns the whole cluster. `changed` are
-/// the settings after the changes.
-pub(crate) fn writes_of(changed: &Settings, changes: &[(&str, &str)]) -> Vec<DocumentWrite> {
-    let specs = changes.iter().filter_map(|(name, _)| find(name));
-    let shared = specs.filter(|setting| setting.is_cluster_wide());
-    shared.map(|setting| write_of(setting.name, changed)).collect()
+/// Returns the documents to write for these changes of the cluster's settings.
+pub(crate) fn writes_of(settings: &Settings, changes: &ValidChanges) -> Vec<DocumentWrite> {
+    let changed = changes.apply_to(settings);
+    changes.names().map(|name| write_of(name, &changed)).collect()
 }
 
 fn write_of(name: &str, settings: &Settings) -> DocumentWrite {
@@ -148,7 +146,8 @@ mod tests {
     #[test]
     fn only_settings_of_the_cluster_are_written_in_their_usual_form() {
         let changes = [("MAXMEMORY-POLICY", "ALLKEYS-LRU"), ("timeout", "5")];
-        let writes = writes_of(&with(&changes), &changes);
+        let (cluster, _) = ValidChanges::check(&changes).expect("valid").split();
+        let writes = writes_of(&Settings::default(), &cluster);
         assert_eq!(writes, [DocumentWrite::put("settings/maxmemory-policy", *b"allkeys-lru")]);
     }
 }

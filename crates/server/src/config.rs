@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use cluster::map::{LogIndex, Map};
 use parking_lot::Mutex;
-use settings::{ChangeError, Secret, Settings, find, rewrite_file};
+use settings::{Secret, Settings, ValidChanges, rewrite_file};
 
 use crate::cluster_settings::{differences, overruled_flags};
 use crate::descriptors::DescriptorShares;
@@ -61,16 +61,16 @@ impl ConfigChanges {
         changed.names.extend(differences.iter().map(|it| it.name));
     }
 
-    /// Applies all changes or none.
+    /// Applies changes of this node's own settings.
     pub(crate) fn change(
         &self,
         settings: &ArcSwap<Settings>,
         timers: &Hub,
-        changes: &[(&str, &str)],
-    ) -> Result<(), ChangeError> {
+        changes: &ValidChanges,
+    ) {
         let mut changed = self.changed.lock();
         let current = settings.load();
-        let mut next = current.with_changes(changes)?;
+        let mut next = changes.apply_to(&current);
         if let Some(line) = DescriptorShares::of(file_limit(), &next).fit(&mut next) {
             log::warn("settings", &line);
         }
@@ -81,8 +81,7 @@ impl ConfigChanges {
         }
         timers.settings_changed(&next);
         settings.store(Arc::new(next));
-        changed.names.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
-        Ok(())
+        changed.names.extend(changes.names());
     }
 
     /// Writes the changed settings into the configuration file. The error is a complete error reply.

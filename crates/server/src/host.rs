@@ -19,7 +19,7 @@ use commands::{
     Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
     Unblock,
 };
-use settings::{ChangeError, ExtraPort, Settings, find};
+use settings::{ExtraPort, Settings, ValidChanges};
 use store::UnixMillis;
 use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
@@ -29,7 +29,7 @@ use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
 use crate::pubsub::{Branch, listen, stop_listening};
-use crate::question::{PendingAnswer, Question, Resume};
+use crate::question::{PendingAnswer, PendingChange, Question, Resume};
 use crate::shared::Shared;
 use crate::timers::judge_now;
 use crate::wait_until::WaitUntil;
@@ -174,16 +174,16 @@ impl Host for NodeHost<'_> {
 
     fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange {
         if let Some(Question::Cluster(pending)) = self.question.take() {
-            return self.follow_change(pending, changes);
+            return self.follow_change(pending);
         }
-        let shared = self.shared;
-        let changed = match shared.settings.load().with_changes(changes) {
-            Ok(changed) => changed,
+        let (cluster, own) = match ValidChanges::check(changes) {
+            Ok(changes) => changes.split(),
             Err(refused) => return SettingsChange::Refused(refused),
         };
-        let documents = cluster_settings::writes_of(&changed, changes);
+        let shared = self.shared;
+        let documents = cluster_settings::writes_of(&shared.settings.load(), &cluster);
         if documents.is_empty() {
-            return self.change_own_settings(changes);
+            return self.change_own_settings(&own);
         }
         let (answer, pending) = oneshot::channel();
         let request = OperatorRequest::Write(WriteRequest { documents, only_at: None });
@@ -191,8 +191,10 @@ impl Host for NodeHost<'_> {
             let _ = answer.send(it); // The connection may be gone.
         });
         match block {
-            Block::Not => self.change_own_settings(changes),
-            Block::For(_) | Block::ForEver => self.follow_change(PendingAnswer(pending), changes),
+            Block::Not => self.change_own_settings(&own),
+            Block::For(_) | Block::ForEver => {
+                self.follow_change(PendingChange { answer: PendingAnswer(pending), own })
+            }
         }
     }
 
@@ -408,17 +410,14 @@ impl NodeHost<'_> {
     }
 
     /// Looks whether the cluster has decided on a change of its settings. If so, changes this node's own as well.
-    fn follow_change(
-        &mut self,
-        pending: PendingAnswer<Answer>,
-        changes: &[(&str, &str)],
-    ) -> SettingsChange {
-        match pending.answer(&self.waker()) {
-            Err(pending) => {
-                *self.question = Some(Question::Cluster(pending));
+    fn follow_change(&mut self, pending: PendingChange) -> SettingsChange {
+        let PendingChange { answer, own } = pending;
+        match answer.answer(&self.waker()) {
+            Err(answer) => {
+                *self.question = Some(Question::Cluster(PendingChange { answer, own }));
                 SettingsChange::Waiting
             }
-            Ok(Some(Answer::Done)) => self.change_own_settings(changes),
+            Ok(Some(Answer::Done)) => self.change_own_settings(&own),
             Ok(Some(Answer::Refused(text) | Answer::Unknown(text))) => SettingsChange::Failed(text),
             Ok(Some(Answer::Join(_)) | None) => {
                 let text = "this node is stopping; the change may still take effect";
@@ -427,18 +426,11 @@ impl NodeHost<'_> {
         }
     }
 
-    /// Changes those of the settings that concern this node alone.
-    fn change_own_settings(&self, changes: &[(&str, &str)]) -> SettingsChange {
-        let is_own = |name: &str| find(name).is_some_and(|setting| !setting.is_cluster_wide());
-        let own = changes.iter().copied().enumerate().filter(|(_, (name, _))| is_own(name));
-        let (places, own): (Vec<usize>, Vec<(&str, &str)>) = own.unzip();
+    /// Changes settings that concern this node alone.
+    fn change_own_settings(&self, own: &ValidChanges) -> SettingsChange {
         let shared = self.shared;
-        match shared.config.change(&shared.settings, &shared.timers, &own) {
-            Ok(()) => SettingsChange::Done,
-            Err(ChangeError { index, error }) => {
-                SettingsChange::Refused(ChangeError { index: places[index], error })
-            }
-        }
+        shared.config.change(&shared.settings, &shared.timers, own);
+        SettingsChange::Done
     }
 }
 

@@ -13,6 +13,7 @@ mod addresses; //     Ports and addresses.
 mod notify; //        Classes of keyspace events.
 mod output_limits; // Limits on unread replies.
 mod secret; //        Passwords and keys.
+mod changes; //       Changes at run time, validated once.
 mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
 mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
 mod document; //      Generates docs/configuration.md.
@@ -25,6 +26,7 @@ use std::time::Duration;
 pub use addresses::{
     Advertise, AllowedCallbacks, ExtraPort, HostNames, JoinAddress, JoinAddresses, SidePort,
 };
+pub use changes::ValidChanges;
 pub use choices::{
     Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
     NotifyScope,

@@ -4,7 +4,7 @@
 //! three: welcome, wait, no. A leaving node first hands everything on (`balance`), then becomes a
 //! learner, then leaves: so no later decision waits for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::join::{self, JoinDecision};
@@ -13,7 +13,7 @@ use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, Pas
 use crate::Moment;
 use crate::balance;
 use crate::balance::split::split_by_count;
-use crate::consensus::LogEntry;
+use crate::consensus::{Configuration, LogEntry};
 use crate::map::{Change, ChangeOutcome, Generation, LogIndex, Map, Member, NodeId, Peer};
 
 /// Timeout of a request to the leader.
@@ -122,7 +122,8 @@ impl Control {
 
     /// Asks to come back: a process that has kept its id is another boot, and not a member before the
     /// map says so. It asks all members: its log may be too old to name a leader, or name one that has
-    /// gone since, and no node sends the log to a process that is not a member.
+    /// gone since, and no node sends the log to a process that is not a member. It asks all voters, too:
+    /// the leader may be a process that was declared dead and is no member itself.
     pub(super) fn ask_to_come_back(&mut self) {
         if self.is_gone || self.is_member() {
             return;
@@ -131,7 +132,9 @@ impl Control {
         if self.leads() {
             return self.consider(request, JoinRequester::There(self.me.id, 0));
         }
-        let asked: Vec<NodeId> = self.others().collect();
+        let Configuration { voters, voters_before, .. } = self.consensus.configuration();
+        let voters = voters.union(voters_before).copied();
+        let asked: BTreeSet<NodeId> = self.others().chain(voters).collect();
         self.send_all(asked, &Message::JoinAsk { number: 0, request: Box::new(request) });
     }
 
