@@ -23,6 +23,10 @@ pub(crate) struct LeaveArgs {
     /// returns with its data (needs --data-dir)
     #[arg(long = "for", value_name = "TIME")]
     long: Option<String>,
+    /// Leave as soon as other nodes serve its buckets, without waiting until there are copies of all it holds:
+    /// until they are made, some buckets have one copy fewer
+    #[arg(long)]
+    quick: bool,
     /// Do not wait until it has handed over everything
     #[arg(long)]
     no_wait: bool,
@@ -57,6 +61,7 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     let before = status_cmd::of_node(&args.node)?;
     let mut words = vec!["CLUSTER", "LEAVE"];
     words.extend(args.long.iter().flat_map(|long| ["FOR", long]));
+    words.extend(args.quick.then_some("QUICK"));
     Talk::to(&args.node)?.ask(&words)?;
     if args.no_wait {
         anstream::println!("{} is handing over its buckets and will then leave", before.node);

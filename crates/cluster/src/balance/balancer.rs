@@ -19,7 +19,7 @@ use super::message::{
 };
 use super::pace::Pace;
 use crate::Moment;
-use crate::map::{Change, Epoch, Load, Member, NodeId};
+use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
 use placement::SplitMix64;
 
 /// Timeout for load levels, and for an answer to an offer.
@@ -50,7 +50,7 @@ pub struct Balancer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Stay,
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
@@ -143,7 +143,7 @@ impl Balancer {
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
             BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
-            BalanceInput::Leave => self.on_leave(now, view, out),
+            BalanceInput::Leave(way) => self.on_leave(now, view, way, out),
         }
         self.notice_the_end(now, view, out);
     }
@@ -205,12 +205,23 @@ impl Balancer {
         {
             return; // One move at a time: the end of this one schedules the next event.
         }
-        if self.intent != Intent::Stay {
-            return self.go_on_leaving(now, view, out);
+        match self.intent {
+            Intent::Leave(_) if !self.is_marked(view) => return self.mark_again(now, view, out),
+            Intent::Leave(way) if self.may_leave(view, way) => {
+                return self.ask_to_leave(now, way, out);
+            }
+            Intent::Leave(LeaveWay::Quick) => return self.hand_on(now, view, out),
+            // A node of weight 0 carries out its part of the plan, in which it holds nothing.
+            Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
         let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
             self.ping_all(now, view, out);
-            let pace = if view.plan.is_done(view.map) { Pace::Seldom } else { Pace::Often };
+            let is_done = view.plan.is_done(view.map);
+            let pace = match self.intent {
+                Intent::Leave(_) => Pace::Soon,
+                Intent::Stay if is_done => Pace::Seldom,
+                Intent::Stay => Pace::Often,
+            };
             return self.set_event(now, pace, out);
         };
         if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
@@ -323,8 +334,7 @@ impl Balancer {
             out.push(BalanceAction::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
-        self.attempts += 1;
-        let attempt = Attempt { giver: self.me, number: self.attempts };
+        let attempt = self.next_attempt();
         let basis = view.plan.basis();
         let what = match kind {
             StepKind::Promote | StepKind::Drop => Offered::Promotion,
@@ -540,15 +550,31 @@ impl Balancer {
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }
 
-    // ---- Leaving: hand on the buckets served here, then leave.
+    // ---- Leaving. The safe way: others make copies of all this node holds, then it leaves. The quick
+    // way: it hands on the buckets it serves, then it leaves.
 
-    fn on_leave(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if self.intent != Intent::Stay {
-            return;
+    fn on_leave(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        way: LeaveWay,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        match (self.intent, way) {
+            (Intent::Stay, _) => {
+                self.intent = Intent::Leave(way);
+                self.mark_as_leaving(view, out);
+                self.set_event(now, Pace::Soon, out);
+            }
+            (Intent::Leave(LeaveWay::Safe), LeaveWay::Quick) => {
+                self.intent = Intent::Leave(way);
+                if self.engagement.as_ref().is_some_and(|it| it.is_only_for_safety(view, self.me)) {
+                    self.abandon(now, out);
+                }
+                self.set_event(now, Pace::AtOnce, out);
+            }
+            (Intent::Leave(_), _) => {}
         }
-        self.intent = Intent::Leave;
-        self.mark_as_leaving(view, out);
-        self.set_event(now, Pace::Soon, out);
     }
 
     fn is_marked(&self, view: PlanView) -> bool {
@@ -565,27 +591,50 @@ impl Balancer {
         }
     }
 
-    fn go_on_leaving(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if !self.is_marked(view) {
-            // The node's own earlier announcement was decided after its mark and has overwritten it.
-            if std::mem::take(&mut self.was_marked) {
-                self.mark_as_leaving(view, out);
-            }
-            return self.set_event(now, Pace::Soon, out);
-        }
-        if let Some(decision) = decide_leaving(view, self.me) {
-            return self.begin(now, view, decision, out);
-        }
-        if view.map.load(self.me).primaries == 0 {
-            // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
-            // primary again.
-            let changes = vec![Change::Leave(self.me)];
-            out.push(BalanceAction::Propose { planned_at: None, changes });
+    /// Marks this node again if its own earlier announcement was decided after its mark and has
+    /// overwritten it.
+    fn mark_again(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
+        if std::mem::take(&mut self.was_marked) {
+            self.mark_as_leaving(view, out);
         }
         self.set_event(now, Pace::Soon, out);
     }
 
+    fn may_leave(&self, view: PlanView, way: LeaveWay) -> bool {
+        let is_replaced = || view.map.bucket_that_needs(self.me).is_none();
+        view.map.load(self.me).primaries == 0 && (way == LeaveWay::Quick || is_replaced())
+    }
+
+    /// Proposes to leave, repeatedly until it is done: a node may die meanwhile and make this node a
+    /// primary again.
+    fn ask_to_leave(&mut self, now: Moment, way: LeaveWay, out: &mut Vec<BalanceAction>) {
+        let changes = vec![Change::Leave { node: self.me, way }];
+        out.push(BalanceAction::Propose { planned_at: None, changes });
+        self.set_event(now, Pace::Soon, out);
+    }
+
+    /// Hands on the next bucket, in the quick way. A promotion needs nobody's agreement: a backup that is
+    /// busy with a copy can become primary meanwhile.
+    fn hand_on(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
+        let Some(decision) = decide_leaving(view, self.me) else {
+            return self.set_event(now, Pace::Soon, out);
+        };
+        if decision.step.kind != StepKind::Promote {
+            return self.begin(now, view, decision, out);
+        }
+        let Step { bucket, taker, .. } = decision.step;
+        let (attempt, basis) = (self.next_attempt(), view.plan.basis());
+        let part = MoveRole::Offering { decision: Box::new(decision.clone()) };
+        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
+        self.start_own(view, decision, out);
+    }
+
     // ---- Helpers.
+
+    fn next_attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        Attempt { giver: self.me, number: self.attempts }
+    }
 
     fn levels(&self, view: PlanView) -> LoadLevels {
         let busy = self.engagement.is_some();

@@ -202,8 +202,8 @@ pub fn decide(
         .or_else(|| decider.drop(mine()))
 }
 
-/// Returns the next step of a node that wants to leave: hand on the buckets it serves. When it serves
-/// none any more, it can leave.
+/// Returns the next step of a node that leaves the quick way: hand on the buckets it serves. When it
+/// serves none any more, it can leave.
 pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
     let readiness = |_| Readiness::Free;
     let decider = Decider { view, me, phase: PlanPhase::Copied, readiness: &readiness };
@@ -223,10 +223,8 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
                 let mut missing = plan.missing(bucket);
                 let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
                 let Some(copy) = copy else { continue };
-                // If backups are wanted, this node stays a backup until it leaves.
-                let alone = view.map.copies_wanted() == 1;
-                let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };
-                decider.step(kind, bucket, copy.taker)
+                // This node stays a backup until it leaves.
+                decider.step(StepKind::Fill, bucket, copy.taker)
             }
         };
         let decision = decider.decision(step, Reason::Leaving);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decide::Decision;
 use super::levels::LoadLevels;
-use crate::map::{Change, Epoch, NodeId};
+use crate::map::{Change, Epoch, LeaveWay, NodeId};
 
 /// Conversation that moves a copy of bucket b from the giver A to the taker C; B is the primary (often
 /// A itself):
@@ -105,7 +105,7 @@ pub enum BalanceInput {
         node: NodeId,
     },
     /// The operator wants this node to leave.
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// A timer that carries the reason it was set. A timer that no longer matters is ignored, never

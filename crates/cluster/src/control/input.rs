@@ -17,7 +17,8 @@ use crate::balance::{Attempt, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
 use crate::map::{
-    ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, RecreateSource, Setting,
+    ChangeOutcome, Epoch, Generation, LeaveWay, LogIndex, Map, NodeId, Peer, RecreateSource,
+    Setting,
 };
 
 #[derive(Clone, Debug)]
@@ -116,10 +117,13 @@ impl From<Report> for Input {
 /// A request: of an operator to any node, or of a joining process to any member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperatorRequest {
-    /// Hand everything on and leave.
-    Leave,
+    /// Hand everything on and leave. The safe way becomes the quick way after `leave-timeout`.
+    Leave(LeaveWay),
     /// The same, to return within this time to the buckets it held.
-    LeaveFor(Duration),
+    LeaveFor {
+        absence: Duration,
+        way: LeaveWay,
+    },
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),

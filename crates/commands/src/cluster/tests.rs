@@ -3,7 +3,8 @@
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::OperatorRequest;
 use cluster::map::{
-    Change, ChangeOutcome, ClusterSettings, DropReason, LogIndex, Map, Member, NodeId, Setting,
+    Change, ChangeOutcome, ClusterSettings, DropReason, LeaveWay, LogIndex, Map, Member, NodeId,
+    Setting,
 };
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
@@ -514,6 +515,12 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         OK
         > CLUSTER LEAVE FOR 5m
         OK
+        > CLUSTER LEAVE QUICK
+        OK
+        > CLUSTER LEAVE FOR 5m quick
+        OK
+        > CLUSTER LEAVE QUICK FOR 5m
+        (error) ERR wrong number of arguments for 'cluster|leave' command
         > CLUSTER LEAVE FOR ever
         (error) ERR a time is written like 90s, 5m or 2h, not "ever"
         > CLUSTER LEAVE now
@@ -538,12 +545,15 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     );
     let bucket = "000F/0003".parse().unwrap();
     let set = OperatorRequest::Set(Setting::Backups(2));
-    let away = OperatorRequest::LeaveFor(std::time::Duration::from_secs(300));
+    let absence = std::time::Duration::from_secs(300);
+    let away = |way| OperatorRequest::LeaveFor { absence, way };
     assert_eq!(
         node.host.asked,
         [
-            OperatorRequest::Leave,
-            away,
+            OperatorRequest::Leave(LeaveWay::Safe),
+            away(LeaveWay::Safe),
+            OperatorRequest::Leave(LeaveWay::Quick),
+            away(LeaveWay::Quick),
             OperatorRequest::Split(None),
             OperatorRequest::Split(Some(bucket)),
             set

@@ -18,7 +18,7 @@ use crate::Moment;
 use crate::consensus::Saved;
 use crate::data::Order;
 use crate::map::{
-    Boot, ClusterSettings, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Zone,
+    Boot, ClusterSettings, Endpoints, Epoch, Generation, LeaveWay, Map, NodeId, Peer, Setting, Zone,
 };
 use crate::rules::{self, BrokenRule, Rule};
 
@@ -203,7 +203,7 @@ impl World {
     }
 
     pub(super) fn leave(&mut self, node: u64) -> u64 {
-        self.ask(node, OperatorRequest::Leave)
+        self.ask(node, OperatorRequest::Leave(LeaveWay::Safe))
     }
 
     pub(super) fn set(&mut self, node: u64, setting: Setting) -> u64 {
