@@ -60,6 +60,8 @@ pub(crate) struct MemoryGauge {
     peak: AtomicU64,
     /// Bytes in use before the first client connected.
     startup: AtomicU64,
+    /// Memory in use above which this node evicts its own keys, if that is more than `maxmemory`.
+    own_limit: AtomicU64,
 }
 
 impl MemoryGauge {
@@ -71,6 +73,7 @@ impl MemoryGauge {
             buffered: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             startup: AtomicU64::new(0),
+            own_limit: AtomicU64::new(0),
         };
         let report = gauge.refresh(0);
         gauge.startup.store(report.allocated, Relaxed);
@@ -98,6 +101,17 @@ impl MemoryGauge {
 
     pub(crate) fn startup(&self) -> u64 {
         self.startup.load(Relaxed)
+    }
+
+    /// Returns the memory in use above which this node evicts its own keys: more than `maxmemory` while the
+    /// backups of other nodes take too much of it, because those nodes have to make room then.
+    #[inline]
+    pub(crate) fn limit(&self, maxmemory: u64) -> u64 {
+        maxmemory.max(self.own_limit.load(Relaxed))
+    }
+
+    pub(crate) fn set_own_limit(&self, bytes: u64) {
+        self.own_limit.store(bytes, Relaxed);
     }
 
     pub(crate) fn grow(&self, bytes: i64) {

@@ -10,20 +10,24 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::decide::{
-    Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving, promotion_rule,
+    Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide, decide_leaving, promotion_rule,
 };
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
+use super::memory::MemoryReport;
 use super::message::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
 };
 use super::pace::Pace;
+use super::shed::{decide_elsewhere, decide_shedding, remaining_surplus};
 use crate::Moment;
 use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
 use placement::SplitMix64;
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
+/// Time for which a node that refused a copy for want of memory is not just offered the next one.
+const FULL_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Balancer {
     me: NodeId,
@@ -45,6 +49,11 @@ pub struct Balancer {
     seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
+    memory: MemoryReport,
+    /// Bytes of the copies given to each node for want of memory since the last report of this node.
+    shed_to: BTreeMap<NodeId, u64>,
+    /// Until then a planned taker has no room, and the levels of all nodes matter.
+    full_until: Moment,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +103,9 @@ impl Balancer {
             last_pings: None,
             turn: Turn::Mine,
             backoff: Backoff::default(),
+            memory: MemoryReport::default(),
+            shed_to: BTreeMap::new(),
+            full_until: Moment::START,
             seen: (Epoch(0), PlanCursor::default()),
         }
     }
@@ -143,6 +155,7 @@ impl Balancer {
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
             BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
+            BalanceInput::Memory(report) => self.on_memory(now, view, report, out),
             BalanceInput::Leave(way) => self.on_leave(now, view, way, out),
         }
         self.notice_the_end(now, view, out);
@@ -186,7 +199,10 @@ impl Balancer {
             BalanceMessage::Accept { attempt, levels } => {
                 self.on_accept(now, view, from, attempt, levels, out);
             }
-            BalanceMessage::Refuse { attempt, because: _ } => {
+            BalanceMessage::Refuse { attempt, because } => {
+                if because == Refused::Full {
+                    self.full_until = now + FULL_WAIT;
+                }
                 self.on_refuse(now, from, attempt, out);
             }
             BalanceMessage::Forget { attempt } => {
@@ -215,6 +231,9 @@ impl Balancer {
             Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
         let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
+            if self.has_surplus(view) {
+                return self.ask_levels(others(view, self.me), view, out);
+            }
             self.ping_all(now, view, out);
             let is_done = view.plan.is_done(view.map);
             let pace = match self.intent {
@@ -232,16 +251,24 @@ impl Balancer {
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
         // that lacks backups, or a promotion, and a busy partner will refuse.
-        if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
+        let is_full = now < self.full_until;
+        if view.is_below_share(self.me) && !is_full || possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
         }
-        self.ask_levels(view, out);
+        let asks_all = is_full || self.has_surplus(view);
+        let partners = || view.partners(self.me, &self.seen.1);
+        let asked = if asks_all { others(view, self.me) } else { partners() };
+        self.ask_levels(asked, view, out);
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
     /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
-    fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let waiting = view.partners(self.me, &self.seen.1);
+    fn ask_levels(
+        &mut self,
+        waiting: BTreeSet<NodeId>,
+        view: PlanView,
+        out: &mut Vec<BalanceAction>,
+    ) {
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {
@@ -296,15 +323,70 @@ impl Balancer {
         let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
         let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
-        match decide(view, self.me, &mut self.seen.1, readiness) {
+        let decision = decide(view, self.me, &mut self.seen.1, readiness)
+            .or_else(|| self.decide_for_memory(view, &asking.answers, readiness));
+        match decision {
             Some(decision) => self.begin(now, view, decision, out),
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
                 self.set_event(now, Pace::MyTurn, out);
             }
-            None => self.set_event(now, Pace::Soon, out),
+            None => {
+                let is_full = |node: &NodeId| readiness(*node) == Readiness::Full;
+                let no_room = asking.answers.keys().any(is_full);
+                if no_room {
+                    self.full_until = now + FULL_WAIT;
+                }
+                let waits = no_room || self.has_surplus(view);
+                self.set_event(now, if waits { Pace::Often } else { Pace::Soon }, out);
+            }
         }
+    }
+
+    // ---- Memory: moves outside the plan.
+
+    fn on_memory(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        report: MemoryReport,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        self.memory = report;
+        self.shed_to.clear();
+        if self.has_surplus(view) && self.engagement.is_none() && self.asking.is_none() {
+            self.set_event(now, Pace::Soon, out);
+        }
+    }
+
+    /// Returns whether this node should give copies away because its memory is short.
+    fn has_surplus(&self, view: PlanView) -> bool {
+        self.intent == Intent::Stay && remaining_surplus(view, self.me, &self.memory) > 0
+    }
+
+    fn decide_for_memory(
+        &self,
+        view: PlanView,
+        answers: &BTreeMap<NodeId, LoadLevels>,
+        readiness: impl Fn(NodeId) -> Readiness,
+    ) -> Option<Decision> {
+        let room = |node: NodeId, bytes: u64| {
+            let level = answers.get(&node).filter(|_| readiness(node) == Readiness::Free)?;
+            let memory = level.vitals.memory;
+            let given = self.shed_to.get(&node).copied().unwrap_or(0);
+            let has_room = memory.has_room_for(bytes + given);
+            has_room.then(|| memory.room().saturating_sub(given))
+        };
+        let is_full = |node: NodeId| readiness(node) == Readiness::Full;
+        // A primary that is not short of memory itself does not measure its copies.
+        let copies = u64::from(view.map.load(self.me).total().max(1));
+        let average = self.vitals.memory.used / copies;
+        let elsewhere = decide_elsewhere(view, self.me, is_full, |node| room(node, average));
+        elsewhere.or_else(|| match self.intent {
+            Intent::Stay => decide_shedding(view, self.me, &self.memory, room),
+            Intent::Leave(_) => None,
+        })
     }
 
     /// R26: a node with nothing to give only makes sure that the others are reachable.
@@ -328,6 +410,10 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let Step { kind, bucket, taker, .. } = decision.step;
+        if decision.rule == Reason::ShortOfMemory {
+            let bytes = self.memory.copies.get(&bucket).copied().unwrap_or(0);
+            *self.shed_to.entry(taker).or_default() += bytes;
+        }
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
             out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
@@ -485,6 +571,8 @@ impl Balancer {
             || self.backoff.is_waiting(now, wanted.taker)
         {
             Some(Refused::Busy)
+        } else if self.vitals.memory.is_crowded() && wanted.takes_a_copy() {
+            Some(Refused::Full)
         } else {
             None
         };
@@ -666,6 +754,12 @@ impl Balancer {
     fn draw(&mut self) -> u64 {
         self.rng.draw()
     }
+}
+
+/// Returns the members that might take a copy from this node.
+fn others(view: PlanView, me: NodeId) -> BTreeSet<NodeId> {
+    let members = view.map.members().iter().filter(|it| it.id != me && it.weight > 0);
+    members.map(|member| member.id).collect()
 }
 
 fn send(out: &mut Vec<BalanceAction>, to: NodeId, message: BalanceMessage) {

@@ -13,7 +13,7 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
 use crate::Moment;
-use crate::balance::{Attempt, SizeReport, Vitals};
+use crate::balance::{Attempt, MemoryReport, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{Order, Report};
 use crate::map::{
@@ -79,6 +79,8 @@ pub enum Input {
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
+    /// The memory of this node. Repeated several times a second while the node is near its limit.
+    Memory(MemoryReport),
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
     HandsFull(bool),
@@ -176,6 +178,12 @@ pub enum Action {
     Beat {
         from: NodeId,
         remaining_bytes: u64,
+    },
+    /// The memory of this node is full. Make room in the buckets that have a copy there: evict so many
+    /// bytes, or refuse writes that need memory. Counts for `balance::MAKE_ROOM_FOR`.
+    MakeRoom {
+        node: NodeId,
+        bytes: u64,
     },
     Answer {
         id: u64,

@@ -4,6 +4,7 @@ mod any_port;
 mod faults;
 mod events;
 mod grow;
+mod leaving;
 mod limits;
 mod load;
 mod losses;

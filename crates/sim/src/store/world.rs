@@ -513,6 +513,7 @@ impl World {
             | Action::Yield { .. }
             | Action::Bring { .. }
             | Action::Beat { .. }
+            | Action::MakeRoom { .. }
             | Action::Answer { .. }
             | Action::Skew(_)
             | Action::Gone(_) => self.apply_in_turn(id, action),
