@@ -5,6 +5,8 @@
 //! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
 //! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
+mod shedding; // Memory: moves outside the plan.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -19,13 +21,15 @@ use super::message::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
 };
 use super::pace::Pace;
-use super::shed::{decide_elsewhere, decide_shedding, remaining_surplus};
 use crate::Moment;
 use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
 use placement::SplitMix64;
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
+/// Time after which a node that found no room for its copies looks for it again: in a cluster at its limit all
+/// nodes do that.
+const SHED_WAIT: Duration = Duration::from_secs(5);
 /// Time for which a node that refused a copy for want of memory is not just offered the next one.
 const FULL_WAIT: Duration = Duration::from_secs(2);
 
@@ -50,8 +54,12 @@ pub struct Balancer {
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
     memory: MemoryReport,
+    /// Bytes of the copies this node has agreed to take since its vitals were measured, estimated.
+    taken_bytes: u64,
     /// Bytes of the copies given to each node for want of memory since the last report of this node.
     shed_to: BTreeMap<NodeId, u64>,
+    /// No node had room for a copy: asked again then.
+    shed_again_at: Moment,
     /// Until then a planned taker has no room, and the levels of all nodes matter.
     full_until: Moment,
 }
@@ -104,7 +112,9 @@ impl Balancer {
             turn: Turn::Mine,
             backoff: Backoff::default(),
             memory: MemoryReport::default(),
+            taken_bytes: 0,
             shed_to: BTreeMap::new(),
+            shed_again_at: Moment::START,
             full_until: Moment::START,
             seen: (Epoch(0), PlanCursor::default()),
         }
@@ -112,6 +122,7 @@ impl Balancer {
 
     pub fn set_vitals(&mut self, vitals: Vitals) {
         self.vitals = vitals;
+        self.taken_bytes = 0;
     }
 
     /// Returns the latest load levels of the other nodes, as far as they were asked.
@@ -231,7 +242,7 @@ impl Balancer {
             Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
         let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
-            if self.has_surplus(view) {
+            if self.has_surplus(now, view) {
                 return self.ask_levels(others(view, self.me), view, out);
             }
             self.ping_all(now, view, out);
@@ -255,7 +266,7 @@ impl Balancer {
         if view.is_below_share(self.me) && !is_full || possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
         }
-        let asks_all = is_full || self.has_surplus(view);
+        let asks_all = is_full || self.has_surplus(now, view);
         let partners = || view.partners(self.me, &self.seen.1);
         let asked = if asks_all { others(view, self.me) } else { partners() };
         self.ask_levels(asked, view, out);
@@ -338,55 +349,14 @@ impl Balancer {
                 if no_room {
                     self.full_until = now + FULL_WAIT;
                 }
-                let waits = no_room || self.has_surplus(view);
+                let has_surplus = self.has_surplus(now, view);
+                if has_surplus {
+                    self.shed_again_at = now + SHED_WAIT;
+                }
+                let waits = no_room || has_surplus;
                 self.set_event(now, if waits { Pace::Often } else { Pace::Soon }, out);
             }
         }
-    }
-
-    // ---- Memory: moves outside the plan.
-
-    fn on_memory(
-        &mut self,
-        now: Moment,
-        view: PlanView,
-        report: MemoryReport,
-        out: &mut Vec<BalanceAction>,
-    ) {
-        self.memory = report;
-        self.shed_to.clear();
-        if self.has_surplus(view) && self.engagement.is_none() && self.asking.is_none() {
-            self.set_event(now, Pace::Soon, out);
-        }
-    }
-
-    /// Returns whether this node should give copies away because its memory is short.
-    fn has_surplus(&self, view: PlanView) -> bool {
-        self.intent == Intent::Stay && remaining_surplus(view, self.me, &self.memory) > 0
-    }
-
-    fn decide_for_memory(
-        &self,
-        view: PlanView,
-        answers: &BTreeMap<NodeId, LoadLevels>,
-        readiness: impl Fn(NodeId) -> Readiness,
-    ) -> Option<Decision> {
-        let room = |node: NodeId, bytes: u64| {
-            let level = answers.get(&node).filter(|_| readiness(node) == Readiness::Free)?;
-            let memory = level.vitals.memory;
-            let given = self.shed_to.get(&node).copied().unwrap_or(0);
-            let has_room = memory.has_room_for(bytes + given);
-            has_room.then(|| memory.room().saturating_sub(given))
-        };
-        let is_full = |node: NodeId| readiness(node) == Readiness::Full;
-        // A primary that is not short of memory itself does not measure its copies.
-        let copies = u64::from(view.map.load(self.me).total().max(1));
-        let average = self.vitals.memory.used / copies;
-        let elsewhere = decide_elsewhere(view, self.me, is_full, |node| room(node, average));
-        elsewhere.or_else(|| match self.intent {
-            Intent::Stay => decide_shedding(view, self.me, &self.memory, room),
-            Intent::Leave(_) => None,
-        })
     }
 
     /// R26: a node with nothing to give only makes sure that the others are reachable.
@@ -571,7 +541,7 @@ impl Balancer {
             || self.backoff.is_waiting(now, wanted.taker)
         {
             Some(Refused::Busy)
-        } else if self.vitals.memory.is_crowded() && wanted.takes_a_copy() {
+        } else if self.has_no_room_for(&wanted) {
             Some(Refused::Full)
         } else {
             None
@@ -580,6 +550,9 @@ impl Balancer {
             return send(out, giver, BalanceMessage::Refuse { attempt, because });
         }
         send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
+        if matches!(wanted.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
+            self.taken_bytes += self.average_copy(view);
+        }
         self.engagement = Some(wanted);
     }
 
@@ -726,7 +699,8 @@ impl Balancer {
 
     fn levels(&self, view: PlanView) -> LoadLevels {
         let busy = self.engagement.is_some();
-        LoadLevels::new(view.map.epoch(), view.map.load(self.me), self.vitals, busy)
+        let vitals = Vitals { memory: self.memory_now(), ..self.vitals };
+        LoadLevels::new(view.map.epoch(), view.map.load(self.me), vitals, busy)
     }
 
     fn is_engaged_in(&self, attempt: Attempt) -> bool {

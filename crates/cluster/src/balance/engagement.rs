@@ -63,11 +63,6 @@ impl Engagement {
         }
     }
 
-    /// Returns whether this node gets a copy by the move.
-    pub(super) fn takes_a_copy(&self) -> bool {
-        matches!(self.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift })
-    }
-
     /// Returns whether the map shows that the move is complete, or can no longer complete.
     pub(super) fn is_over(&self, view: PlanView) -> bool {
         let Some(bucket) = self.state(view) else { return true };

@@ -30,6 +30,8 @@ pub struct MemoryLevel {
     pub used: u64,
     /// The limit, `maxmemory`; 0 if there is none.
     pub max: u64,
+    /// True if keys may be evicted to make room.
+    pub evicts: bool,
 }
 
 impl MemoryLevel {
@@ -40,6 +42,12 @@ impl MemoryLevel {
     /// Returns whether the node should take no more copies, and give some away.
     pub fn is_crowded(self) -> bool {
         self.max > 0 && self.used >= self.percent(CROWDED)
+    }
+
+    /// Returns whether the node takes a copy that is missing, if no node has room for it: as long as it is
+    /// within its limit, or keys can be evicted.
+    pub fn takes_missing_copy(self) -> bool {
+        self.evicts || self.excess() == 0
     }
 
     /// Returns the number of bytes to give away.
@@ -106,7 +114,7 @@ impl MemoryReport {
     /// Returns the memory in use above which node `me` evicts its own keys. That is its limit, unless the
     /// backups of others take more than their part of it.
     pub fn own_limit(&self, map: &Map, me: NodeId) -> u64 {
-        let MemoryLevel { used, max } = self.level;
+        let MemoryLevel { used, max, .. } = self.level;
         if self.level.excess() == 0 {
             return max;
         }
@@ -169,7 +177,7 @@ mod tests {
     }
 
     fn level(used: u64, max: u64) -> MemoryLevel {
-        MemoryLevel { used, max }
+        MemoryLevel { used, max, evicts: false }
     }
 
     #[test]
@@ -187,6 +195,13 @@ mod tests {
         assert!(level(700, 1_000).has_room_for(100) && !level(701, 1_000).has_room_for(100));
         let taker = level(800, 1_000);
         assert!(!taker.is_crowded() && taker.surplus() == 0, "it gives nothing on");
+    }
+
+    #[test]
+    fn a_missing_copy_may_take_the_reserve_and_more_if_keys_can_be_evicted() {
+        assert!(level(1_000, 1_000).takes_missing_copy());
+        assert!(!level(1_001, 1_000).takes_missing_copy());
+        assert!(MemoryLevel { evicts: true, ..level(1_001, 1_000) }.takes_missing_copy());
     }
 
     #[test]

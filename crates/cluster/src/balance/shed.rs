@@ -59,21 +59,24 @@ pub(super) fn remaining_surplus(view: PlanView, me: NodeId, report: &MemoryRepor
     report.level.surplus().saturating_sub(gone.map(|(_, bytes)| bytes).sum())
 }
 
-/// Returns a fill of a bucket of this node that lacks a copy, if the planned taker has no room for it.
+/// Returns a fill of a bucket of this node that lacks a copy, if the planned taker has no room for it: to
+/// another node, or, if no node has room, to the planned one after all. A missing copy matters more than memory.
 pub(super) fn decide_elsewhere(
     view: PlanView,
     me: NodeId,
     is_full: impl Fn(NodeId) -> bool,
     room: impl Fn(NodeId) -> Option<u64>,
+    may_overflow: impl Fn(NodeId) -> bool,
 ) -> Option<Decision> {
     view.plan.concerning(me).find_map(|plan| {
         let bucket = view.map.bucket(plan.hashmask).filter(|it| it.primary() == Some(me))?;
-        let mut gaps = plan.missing(bucket).filter(|copy| copy.giver.is_none());
+        let gaps = || plan.missing(bucket).filter(|copy| copy.giver.is_none());
         let lacks_copies = view.staying_holders(bucket) < view.map.copies_wanted();
-        if !lacks_copies || !gaps.all(|copy| is_full(copy.taker)) {
+        if !lacks_copies || !gaps().all(|copy| is_full(copy.taker)) {
             return None;
         }
-        let taker = roomiest(view, bucket, &room)?;
+        let planned = || gaps().map(|copy| copy.taker).find(|taker| may_overflow(*taker));
+        let taker = roomiest(view, bucket, &room).or_else(planned)?;
         Some(decision(view, me, StepKind::Fill, bucket, taker, Reason::TooFewBackups))
     })
 }

@@ -672,7 +672,7 @@ fn load_levels_are_told_as_far_as_they_are_known() {
     assert_eq!(levels[0], "name A primaries 4 backups 0 ideal 10 weight 1");
     assert_eq!(
         levels[1],
-        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0"
+        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0 full 0"
     );
     let told = node.args(1, &[b"CLUSTER", b"STATUS"]);
     let read: Status = serde_json::from_slice(told[0].text().unwrap()).unwrap();

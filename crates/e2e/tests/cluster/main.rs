@@ -9,6 +9,7 @@ mod limits;
 mod load;
 mod losses;
 mod meeting;
+mod memory;
 mod moves;
 mod steady;
 mod operate;

@@ -43,7 +43,8 @@ impl Data {
     }
 
     pub(crate) fn memory_level(&self, settings: &Settings) -> MemoryLevel {
-        MemoryLevel { used: self.keyspace.memory.counted(), max: settings.maxmemory }
+        let evicts = settings.maxmemory_policy != EvictionPolicy::NoEviction;
+        MemoryLevel { used: self.keyspace.memory.counted(), max: settings.maxmemory, evicts }
     }
 
     /// Reports the memory of a node near its limit, with the sizes of its copies; adjusts the limit for its own
@@ -57,8 +58,7 @@ impl Data {
             report.copies = held.map(size).collect();
         }
         // What may not be evicted must not grow: then every write counts against the one limit.
-        let evicts = settings.maxmemory_policy != EvictionPolicy::NoEviction;
-        let own_limit = if evicts { report.own_limit(&map, self.me) } else { 0 };
+        let own_limit = if level.evicts { report.own_limit(&map, self.me) } else { 0 };
         self.keyspace.memory.set_own_limit(own_limit);
         self.notify(Notice::Memory(report));
     }

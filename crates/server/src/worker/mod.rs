@@ -192,7 +192,6 @@ impl<'s> Worker<'s> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
             let timeout = self.sleep();
-            self.count_pulse();
             self.poller.wait(&mut events, Some(timeout));
             self.count_pulse();
             self.look_around();
@@ -233,6 +232,7 @@ impl<'s> Worker<'s> {
             self.hear();
             self.close_idle();
             self.publish_counts();
+            self.count_pulse();
         }
         self.say_goodbye();
     }

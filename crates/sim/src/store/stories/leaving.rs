@@ -94,6 +94,22 @@ fn after_the_timeout_a_node_leaves_the_quick_way() {
 }
 
 #[test]
+fn of_two_nodes_the_one_that_leaves_for_a_while_keeps_all_its_places() {
+    let mut world = world(8, 2, 1);
+    super::leave_for(&mut world, Duration::from_secs(60));
+    let map = world.map().expect("there is a map");
+    let away: Vec<_> = map.away().map(|(node, away)| (node, away.buckets.len())).collect();
+    assert_eq!(
+        away,
+        [(LEAVER, map.bucket_count())],
+        "the other one has dropped none of its copies"
+    );
+    super::start_again(&mut world);
+    rest(&mut world);
+    super::end(world);
+}
+
+#[test]
 fn a_second_request_makes_a_leave_quick() {
     let mut world = world(7, 3, 1);
     world.full.extend([NodeId(1), NodeId(3)]);
