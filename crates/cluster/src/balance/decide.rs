@@ -404,7 +404,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         let wanted = self.view.map.copies_wanted();
         open.find_map(|plan| {
             let bucket = self.view.bucket(plan);
-            if bucket.primary() != Some(self.me) || bucket.holders.len() <= wanted {
+            // A copy on a node that leaves is no reason to drop another one.
+            let has_extra = self.view.staying_holders(bucket) > wanted;
+            if bucket.primary() != Some(self.me) || !has_extra {
                 return None;
             }
             let given = plan.copies.iter().filter_map(|copy| copy.giver);
