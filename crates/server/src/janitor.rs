@@ -195,9 +195,11 @@ impl Janitor {
             return;
         }
         let settings = self.shared.settings.load_full();
-        let is_near = self.shared.data.memory_level(&settings).is_near_limit();
+        let level = self.shared.data.memory_level(&settings);
+        let is_near = level.is_near_limit();
         if is_near || self.was_near_limit {
-            self.pressure_due = now + PRESSURE_EVERY;
+            // Above the limit at every measurement: it decides who evicts.
+            self.pressure_due = if level.excess() > 0 { now } else { now + PRESSURE_EVERY };
             self.shared.data.report_memory(&settings);
         }
         self.was_near_limit = is_near;

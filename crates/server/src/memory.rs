@@ -131,6 +131,9 @@ impl MemoryGauge {
             retained: probe.retained(),
             metadata: probe.metadata(),
         };
+        // What other nodes have added to their backups is no reason to evict this node's keys: the janitor decides
+        // that soon (`Data::report_memory`).
+        self.own_limit.fetch_max(report.allocated.saturating_sub(buffered), Relaxed);
         self.since.store(0, Relaxed);
         self.buffered.store(buffered, Relaxed);
         self.probed.store(report.allocated, Relaxed);
@@ -142,6 +145,21 @@ impl MemoryGauge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn growth_that_no_command_of_this_node_has_caused_does_not_exceed_its_own_limit() {
+        let probe = Arc::new(AtomicU64::new(1_000));
+        let gauge = MemoryGauge::new(Arc::clone(&probe) as Arc<dyn MemoryProbe>);
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
+        probe.store(3_000, Relaxed);
+        gauge.refresh(0);
+        assert_eq!(gauge.limit(2_000), 3_000, "until it is known whose growth that is");
+        gauge.grow(1);
+        assert!(gauge.counted() > gauge.limit(2_000), "commands of this node add to it");
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
+    }
 
     #[test]
     fn what_waits_for_other_nodes_does_not_count_as_data() {

@@ -48,6 +48,10 @@ impl Control {
     pub(super) fn on_memory(&mut self, report: MemoryReport) {
         let debts = self.map.as_ref().map(|map| report.debts(map, self.me.id));
         for Debt { primary, bytes } in debts.unwrap_or_default() {
+            // Those within their part may go on, unless nothing can be evicted for what they add.
+            if bytes == 0 && report.level.evicts {
+                continue;
+            }
             self.send(primary, Message::MakeRoom { bytes });
         }
         self.feed_balancer(balance::BalanceInput::Memory(report));
