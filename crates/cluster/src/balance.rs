@@ -12,7 +12,9 @@ mod balancer; //    A node's part in balancing: collect load levels, agree on a 
 mod engagement; //  A node's part in one move.
 mod message; //     Messages between nodes; inputs and effects of the balancer.
 mod levels; //      Load levels: a node's report about itself.
+pub mod memory; //  Who has room, and who makes room.
 mod pace; //        Interval between load-balancing events.
+mod shed; //        Moves for want of memory.
 mod sizes; //       Sizes of buckets, as nodes report them.
 pub mod split; //   Splitting of buckets.
 
@@ -20,6 +22,7 @@ pub use balancer::Balancer;
 pub use decide::{Decision, PlanView, Reason, Step, StepKind};
 pub use engagement::{Engagement, MoveRole};
 pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
+pub use memory::{Debt, MAKE_ROOM_FOR, MemoryLevel, MemoryReport};
 pub use message::{Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};

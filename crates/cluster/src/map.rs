@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use away::Away;
 pub use bucket::{Bucket, Holders};
-pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, RecreateSource};
+pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, LeaveWay, RecreateSource};
 pub use documents::{
     DOCUMENT_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, DOCUMENTS_BYTES_MAX, Document, DocumentError,
     DocumentWrite, Documents, SETTING_PREFIX,

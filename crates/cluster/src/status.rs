@@ -117,6 +117,9 @@ pub struct LevelsStatus {
     pub busy: bool,
     /// True if it should get nothing more.
     pub sick: bool,
+    /// True if it is near its limit of memory and takes no more copies.
+    #[serde(default)]
+    pub full: bool,
     /// Bytes that its backups have not acknowledged yet.
     #[serde(default)]
     pub lag_bytes: u64,
@@ -302,6 +305,7 @@ impl LevelsStatus {
             ops_per_second: vitals.ops_per_second,
             busy,
             sick: vitals.condition == Condition::Sick,
+            full: vitals.memory.is_crowded(),
             lag_bytes: vitals.lag_bytes,
         }
     }

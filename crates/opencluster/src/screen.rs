@@ -61,6 +61,7 @@ pub(crate) mod testing {
             ops_per_second: 12_345,
             busy: true,
             sick: false,
+            full: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);

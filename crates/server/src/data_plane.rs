@@ -1,5 +1,6 @@
 //! The node, as the control thread and its applier see it: connections, maps, leases and orders come in here.
 
+use core::sync::atomic::Ordering::Relaxed;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
@@ -83,6 +84,14 @@ impl DataPlane for Shared {
         }
     }
 
+    fn make_room(&self, node: NodeId, bytes: u64) {
+        self.data.crowding.note(node, bytes, Instant::now());
+    }
+
+    fn count_disk_pulse(&self) {
+        self.data.disk_pulse.fetch_add(1, Relaxed);
+    }
+
     fn fence(&self) {
         self.data.lease.end();
     }
@@ -141,6 +150,7 @@ pub(crate) fn report_to(data: &Data, line: ControlHandle) {
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
         Notice::ClientTurned => line.tell(Input::ClientTurned),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
+        Notice::Memory(report) => line.tell(Input::Memory(report)),
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
         Notice::Moved(report) => line.tell(report.into()),
     };

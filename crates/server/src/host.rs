@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
-use cluster::map::{Epoch, MapStep, NodeId, StepError};
+use cluster::map::{Epoch, LeaveWay, MapStep, NodeId, StepError};
 use cluster::serving::WrittenSlots;
 use cluster::status::Status;
 use commands::{
@@ -382,7 +382,7 @@ impl Host for NodeHost<'_> {
     // The process.
 
     fn shut_down(&mut self) {
-        self.shared.control.ask(OperatorRequest::Leave, |_| {});
+        self.shared.control.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     }
 
     fn sleep(&mut self, pause: Duration) {

@@ -62,6 +62,8 @@ pub(crate) struct MemoryGauge {
     peak: AtomicU64,
     /// Bytes in use before the first client connected.
     startup: AtomicU64,
+    /// Memory in use above which this node evicts its own keys, if that is more than `maxmemory`.
+    own_limit: AtomicU64,
 }
 
 impl MemoryGauge {
@@ -74,6 +76,7 @@ impl MemoryGauge {
             timers: OnceLock::new(),
             peak: AtomicU64::new(0),
             startup: AtomicU64::new(0),
+            own_limit: AtomicU64::new(0),
         };
         let report = gauge.refresh(0);
         gauge.startup.store(report.allocated, Relaxed);
@@ -113,6 +116,17 @@ impl MemoryGauge {
         self.startup.load(Relaxed)
     }
 
+    /// Returns the memory in use above which this node evicts its own keys: more than `maxmemory` while the
+    /// backups of other nodes take too much of it, because those nodes have to make room then.
+    #[inline]
+    pub(crate) fn limit(&self, maxmemory: u64) -> u64 {
+        maxmemory.max(self.own_limit.load(Relaxed))
+    }
+
+    pub(crate) fn set_own_limit(&self, bytes: u64) {
+        self.own_limit.store(bytes, Relaxed);
+    }
+
     pub(crate) fn grow(&self, bytes: i64) {
         if bytes != 0 {
             self.since.fetch_add(bytes, Relaxed);
@@ -130,6 +144,10 @@ impl MemoryGauge {
             retained: probe.retained(),
             metadata: probe.metadata(),
         };
+        // What other nodes have added to their backups is no reason to evict this node's keys: the janitor decides
+        // that soon (`Data::report_memory`).
+        let own = report.allocated.saturating_sub(buffered).saturating_sub(self.timers());
+        self.own_limit.fetch_max(own, Relaxed);
         self.since.store(0, Relaxed);
         self.buffered.store(buffered, Relaxed);
         self.probed.store(report.allocated, Relaxed);
@@ -151,6 +169,21 @@ mod tests {
         assert_eq!((gauge.used(), gauge.counted()), (9_000, 7_000));
         timers.store(500, Relaxed);
         assert_eq!(gauge.counted(), 8_500);
+    }
+
+    #[test]
+    fn growth_that_no_command_of_this_node_has_caused_does_not_exceed_its_own_limit() {
+        let probe = Arc::new(AtomicU64::new(1_000));
+        let gauge = MemoryGauge::new(Arc::clone(&probe) as Arc<dyn MemoryProbe>);
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
+        probe.store(3_000, Relaxed);
+        gauge.refresh(0);
+        assert_eq!(gauge.limit(2_000), 3_000, "until it is known whose growth that is");
+        gauge.grow(1);
+        assert!(gauge.counted() > gauge.limit(2_000), "commands of this node add to it");
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
     }
 
     #[test]

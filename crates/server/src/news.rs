@@ -83,7 +83,7 @@ pub(crate) fn ask(
     ask: OperatorRequest,
 ) -> Result<(), String> {
     objection(&data.map(), &ask).map_or(Ok(()), Err)?;
-    if matches!(ask, OperatorRequest::LeaveFor(_)) && !data.kept.has_directory() {
+    if matches!(ask, OperatorRequest::LeaveFor { .. }) && !data.kept.has_directory() {
         let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
                     or let it leave for good";
         return Err(text.to_owned());
@@ -251,7 +251,7 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
             }
             Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => log::warn("map", &line),
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Split(_)

@@ -16,7 +16,7 @@ use cluster::Moment;
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
-use cluster::map::{ClusterId, Endpoints, Map, Member};
+use cluster::map::{ClusterId, Endpoints, LeaveWay, Map, Member};
 use cluster::replication::Role;
 use commands::cluster::View;
 use commands::{ClientPort, Table};
@@ -378,9 +378,9 @@ impl Node {
         self.shared.stop();
     }
 
-    /// Hands everything this node holds over to the others and stops; stops at once if there are none.
+    /// Makes the others take over everything this node holds, then stops; stops at once if there are none.
     pub fn leave(&self) {
-        self.shared.control.ask(OperatorRequest::Leave, |_| {});
+        self.shared.control.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     }
 
     /// Returns the number of nodes in the cluster, including this one.

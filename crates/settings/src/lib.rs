@@ -28,8 +28,8 @@ pub use addresses::{
 };
 pub use changes::ValidChanges;
 pub use choices::{
-    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
-    NotifyScope,
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel,
+    NodeCrossSlot, NotifyScope,
 };
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};

@@ -3,8 +3,8 @@
 
 use super::addresses::SidePort;
 use super::choices::{
-    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
-    NotifyScope,
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel,
+    NodeCrossSlot, NotifyScope,
 };
 use super::kind::{SettingKind, SettingUnit, SettingValue};
 use super::{SettingRefusal, Settings};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::balance::{Attempt, BalanceMessage};
-use cluster::map::{Change, ChangeOutcome, Map, NodeId};
+use cluster::map::{Change, ChangeOutcome, LeaveWay, Map, NodeId};
 use placement::Hashmask;
 
 use crate::log::Version;
@@ -39,6 +39,7 @@ impl Checkers {
                 continue;
             }
             copies_never_fall(before, after, change);
+            leaver_is_replaced(before, after, change);
             promotions_are_fair(before, outcomes, change);
             self.once.applied(after, change);
         }
@@ -88,6 +89,20 @@ fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
         holders(after),
         holders(before)
     );
+}
+
+/// A node that leaves safely takes no copy with it that the settings ask for.
+fn leaver_is_replaced(before: &Version, after: &Version, change: &Change) {
+    let Change::Leave { node, way: LeaveWay::Safe } = change else { return };
+    let wanted = after.map.copies_wanted();
+    for bucket in before.map.buckets().filter(|bucket| bucket.holders.contains(node)) {
+        let left = after.map.bucket(bucket.hashmask).map_or(0, |state| state.holders.len());
+        assert!(
+            left >= wanted,
+            "{} has {left} of {wanted} copies after {node} left",
+            bucket.hashmask
+        );
+    }
 }
 
 /// A promotion by itself (not the last step of giving a primary away) is fair while copies remain to be made:
@@ -143,7 +158,7 @@ impl MovedOnce {
                 assert!(self.served.insert((*bucket, *node)), "{bucket} goes back to {node}");
             }
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Dead(_)

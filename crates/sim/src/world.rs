@@ -11,7 +11,7 @@ use cluster::Moment;
 use cluster::balance::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Balancer, Decision, Timer,
 };
-use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
+use cluster::map::{Change, ChangeOutcome, Epoch, LeaveWay, Map, Member, NodeId};
 
 use placement::Hashmask;
 use sim_engine::{Links, Queue};
@@ -119,7 +119,7 @@ impl World {
 
     /// Asks a node to leave. It begins to hand over its buckets.
     pub fn leave(&mut self, node: NodeId) {
-        self.input(node, BalanceInput::Leave);
+        self.input(node, BalanceInput::Leave(LeaveWay::Safe));
     }
 
     /// Processes the next event. Returns false if there is none.

@@ -5,25 +5,33 @@
 //! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
 //! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
+mod shedding; // Memory: moves outside the plan.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::decide::{
-    Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving, promotion_rule,
+    Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide, decide_leaving, promotion_rule,
 };
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
+use super::memory::MemoryReport;
 use super::message::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
 };
 use super::pace::Pace;
 use crate::Moment;
-use crate::map::{Change, Epoch, Load, Member, NodeId};
+use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
 use placement::SplitMix64;
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
+/// Time after which a node that found no room for its copies looks for it again: in a cluster at its limit all
+/// nodes do that.
+const SHED_WAIT: Duration = Duration::from_secs(5);
+/// Time for which a node that refused a copy for want of memory is not just offered the next one.
+const FULL_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Balancer {
     me: NodeId,
@@ -45,12 +53,21 @@ pub struct Balancer {
     seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
+    memory: MemoryReport,
+    /// Bytes of the copies this node has agreed to take since its vitals were measured, estimated.
+    taken_bytes: u64,
+    /// Bytes of the copies given to each node for want of memory since the last report of this node.
+    shed_to: BTreeMap<NodeId, u64>,
+    /// No node had room for a copy: asked again then.
+    shed_again_at: Moment,
+    /// Until then a planned taker has no room, and the levels of all nodes matter.
+    full_until: Moment,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Stay,
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
@@ -94,12 +111,18 @@ impl Balancer {
             last_pings: None,
             turn: Turn::Mine,
             backoff: Backoff::default(),
+            memory: MemoryReport::default(),
+            taken_bytes: 0,
+            shed_to: BTreeMap::new(),
+            shed_again_at: Moment::START,
+            full_until: Moment::START,
             seen: (Epoch(0), PlanCursor::default()),
         }
     }
 
     pub fn set_vitals(&mut self, vitals: Vitals) {
         self.vitals = vitals;
+        self.taken_bytes = 0;
     }
 
     /// Returns the latest load levels of the other nodes, as far as they were asked.
@@ -143,7 +166,8 @@ impl Balancer {
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
             BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
-            BalanceInput::Leave => self.on_leave(now, view, out),
+            BalanceInput::Memory(report) => self.on_memory(now, view, report, out),
+            BalanceInput::Leave(way) => self.on_leave(now, view, way, out),
         }
         self.notice_the_end(now, view, out);
     }
@@ -186,7 +210,10 @@ impl Balancer {
             BalanceMessage::Accept { attempt, levels } => {
                 self.on_accept(now, view, from, attempt, levels, out);
             }
-            BalanceMessage::Refuse { attempt, because: _ } => {
+            BalanceMessage::Refuse { attempt, because } => {
+                if because == Refused::Full {
+                    self.full_until = now + FULL_WAIT;
+                }
                 self.on_refuse(now, from, attempt, out);
             }
             BalanceMessage::Forget { attempt } => {
@@ -205,12 +232,26 @@ impl Balancer {
         {
             return; // One move at a time: the end of this one schedules the next event.
         }
-        if self.intent != Intent::Stay {
-            return self.go_on_leaving(now, view, out);
+        match self.intent {
+            Intent::Leave(_) if !self.is_marked(view) => return self.mark_again(now, view, out),
+            Intent::Leave(way) if self.may_leave(view, way) => {
+                return self.ask_to_leave(now, way, out);
+            }
+            Intent::Leave(LeaveWay::Quick) => return self.hand_on(now, view, out),
+            // A node of weight 0 carries out its part of the plan, in which it holds nothing.
+            Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
         let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
+            if self.has_surplus(now, view) {
+                return self.ask_levels(others(view, self.me), view, out);
+            }
             self.ping_all(now, view, out);
-            let pace = if view.plan.is_done(view.map) { Pace::Seldom } else { Pace::Often };
+            let is_done = view.plan.is_done(view.map);
+            let pace = match self.intent {
+                Intent::Leave(_) => Pace::Soon,
+                Intent::Stay if is_done => Pace::Seldom,
+                Intent::Stay => Pace::Often,
+            };
             return self.set_event(now, pace, out);
         };
         if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
@@ -221,16 +262,24 @@ impl Balancer {
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
         // that lacks backups, or a promotion, and a busy partner will refuse.
-        if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
+        let is_full = now < self.full_until;
+        if view.is_below_share(self.me) && !is_full || possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
         }
-        self.ask_levels(view, out);
+        let asks_all = is_full || self.has_surplus(now, view);
+        let partners = || view.partners(self.me, &self.seen.1);
+        let asked = if asks_all { others(view, self.me) } else { partners() };
+        self.ask_levels(asked, view, out);
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
     /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
-    fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let waiting = view.partners(self.me, &self.seen.1);
+    fn ask_levels(
+        &mut self,
+        waiting: BTreeSet<NodeId>,
+        view: PlanView,
+        out: &mut Vec<BalanceAction>,
+    ) {
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {
@@ -285,14 +334,28 @@ impl Balancer {
         let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
         let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
-        match decide(view, self.me, &mut self.seen.1, readiness) {
+        let decision = decide(view, self.me, &mut self.seen.1, readiness)
+            .or_else(|| self.decide_for_memory(view, &asking.answers, readiness));
+        match decision {
             Some(decision) => self.begin(now, view, decision, out),
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
                 self.set_event(now, Pace::MyTurn, out);
             }
-            None => self.set_event(now, Pace::Soon, out),
+            None => {
+                let is_full = |node: &NodeId| readiness(*node) == Readiness::Full;
+                let no_room = asking.answers.keys().any(is_full);
+                if no_room {
+                    self.full_until = now + FULL_WAIT;
+                }
+                let has_surplus = self.has_surplus(now, view);
+                if has_surplus {
+                    self.shed_again_at = now + SHED_WAIT;
+                }
+                let waits = no_room || has_surplus;
+                self.set_event(now, if waits { Pace::Often } else { Pace::Soon }, out);
+            }
         }
     }
 
@@ -317,14 +380,17 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let Step { kind, bucket, taker, .. } = decision.step;
+        if decision.rule == Reason::ShortOfMemory {
+            let bytes = self.memory.copies.get(&bucket).copied().unwrap_or(0);
+            *self.shed_to.entry(taker).or_default() += bytes;
+        }
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
             out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
             out.push(BalanceAction::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
-        self.attempts += 1;
-        let attempt = Attempt { giver: self.me, number: self.attempts };
+        let attempt = self.next_attempt();
         let basis = view.plan.basis();
         let what = match kind {
             StepKind::Promote | StepKind::Drop => Offered::Promotion,
@@ -475,6 +541,8 @@ impl Balancer {
             || self.backoff.is_waiting(now, wanted.taker)
         {
             Some(Refused::Busy)
+        } else if self.has_no_room_for(&wanted) {
+            Some(Refused::Full)
         } else {
             None
         };
@@ -482,6 +550,9 @@ impl Balancer {
             return send(out, giver, BalanceMessage::Refuse { attempt, because });
         }
         send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
+        if matches!(wanted.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
+            self.taken_bytes += self.average_copy(view);
+        }
         self.engagement = Some(wanted);
     }
 
@@ -540,15 +611,31 @@ impl Balancer {
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }
 
-    // ---- Leaving: hand on the buckets served here, then leave.
+    // ---- Leaving. The safe way: others make copies of all this node holds, then it leaves. The quick
+    // way: it hands on the buckets it serves, then it leaves.
 
-    fn on_leave(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if self.intent != Intent::Stay {
-            return;
+    fn on_leave(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        way: LeaveWay,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        match (self.intent, way) {
+            (Intent::Stay, _) => {
+                self.intent = Intent::Leave(way);
+                self.mark_as_leaving(view, out);
+                self.set_event(now, Pace::Soon, out);
+            }
+            (Intent::Leave(LeaveWay::Safe), LeaveWay::Quick) => {
+                self.intent = Intent::Leave(way);
+                if self.engagement.as_ref().is_some_and(|it| it.is_only_for_safety(view, self.me)) {
+                    self.abandon(now, out);
+                }
+                self.set_event(now, Pace::AtOnce, out);
+            }
+            (Intent::Leave(_), _) => {}
         }
-        self.intent = Intent::Leave;
-        self.mark_as_leaving(view, out);
-        self.set_event(now, Pace::Soon, out);
     }
 
     fn is_marked(&self, view: PlanView) -> bool {
@@ -565,31 +652,55 @@ impl Balancer {
         }
     }
 
-    fn go_on_leaving(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if !self.is_marked(view) {
-            // The node's own earlier announcement was decided after its mark and has overwritten it.
-            if std::mem::take(&mut self.was_marked) {
-                self.mark_as_leaving(view, out);
-            }
-            return self.set_event(now, Pace::Soon, out);
-        }
-        if let Some(decision) = decide_leaving(view, self.me) {
-            return self.begin(now, view, decision, out);
-        }
-        if view.map.load(self.me).primaries == 0 {
-            // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
-            // primary again.
-            let changes = vec![Change::Leave(self.me)];
-            out.push(BalanceAction::Propose { planned_at: None, changes });
+    /// Marks this node again if its own earlier announcement was decided after its mark and has
+    /// overwritten it.
+    fn mark_again(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
+        if std::mem::take(&mut self.was_marked) {
+            self.mark_as_leaving(view, out);
         }
         self.set_event(now, Pace::Soon, out);
     }
 
+    fn may_leave(&self, view: PlanView, way: LeaveWay) -> bool {
+        let is_replaced = || view.map.bucket_that_needs(self.me).is_none();
+        view.map.load(self.me).primaries == 0 && (way == LeaveWay::Quick || is_replaced())
+    }
+
+    /// Proposes to leave, repeatedly until it is done: a node may die meanwhile and make this node a
+    /// primary again.
+    fn ask_to_leave(&mut self, now: Moment, way: LeaveWay, out: &mut Vec<BalanceAction>) {
+        let changes = vec![Change::Leave { node: self.me, way }];
+        out.push(BalanceAction::Propose { planned_at: None, changes });
+        self.set_event(now, Pace::Soon, out);
+    }
+
+    /// Hands on the next bucket, in the quick way. A promotion needs nobody's agreement: a backup that is
+    /// busy with a copy can become primary meanwhile.
+    fn hand_on(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
+        let Some(decision) = decide_leaving(view, self.me) else {
+            return self.set_event(now, Pace::Soon, out);
+        };
+        if decision.step.kind != StepKind::Promote {
+            return self.begin(now, view, decision, out);
+        }
+        let Step { bucket, taker, .. } = decision.step;
+        let (attempt, basis) = (self.next_attempt(), view.plan.basis());
+        let part = MoveRole::Offering { decision: Box::new(decision.clone()) };
+        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
+        self.start_own(view, decision, out);
+    }
+
     // ---- Helpers.
+
+    fn next_attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        Attempt { giver: self.me, number: self.attempts }
+    }
 
     fn levels(&self, view: PlanView) -> LoadLevels {
         let busy = self.engagement.is_some();
-        LoadLevels::new(view.map.epoch(), view.map.load(self.me), self.vitals, busy)
+        let vitals = Vitals { memory: self.memory_now(), ..self.vitals };
+        LoadLevels::new(view.map.epoch(), view.map.load(self.me), vitals, busy)
     }
 
     fn is_engaged_in(&self, attempt: Attempt) -> bool {
@@ -617,6 +728,12 @@ impl Balancer {
     fn draw(&mut self) -> u64 {
         self.rng.draw()
     }
+}
+
+/// Returns the members that might take a copy from this node.
+fn others(view: PlanView, me: NodeId) -> BTreeSet<NodeId> {
+    let members = view.map.members().iter().filter(|it| it.id != me && it.weight > 0);
+    members.map(|member| member.id).collect()
 }
 
 fn send(out: &mut Vec<BalanceAction>, to: NodeId, message: BalanceMessage) {

@@ -66,6 +66,8 @@ pub enum Reason {
     TooManyCopies,
     /// The giver is about to leave.
     Leaving,
+    /// The giver is near its limit of memory.
+    ShortOfMemory,
 }
 
 /// A step, its reason, and the numbers behind it.
@@ -107,6 +109,11 @@ impl PlanView<'_> {
         let bucket = self.map.bucket_at(plan.place);
         debug_assert_eq!(bucket.hashmask, plan.hashmask, "map and plan have the same basis");
         bucket
+    }
+
+    /// Returns the number of copies of a bucket on nodes that do not leave.
+    pub(super) fn staying_holders(&self, bucket: &Bucket) -> usize {
+        bucket.holders.iter().filter(|node| self.weight(**node) > 0).count()
     }
 
     fn weight(&self, node: NodeId) -> u64 {
@@ -202,8 +209,8 @@ pub fn decide(
         .or_else(|| decider.drop(mine()))
 }
 
-/// Returns the next step of a node that wants to leave: hand on the buckets it serves. When it serves
-/// none any more, it can leave.
+/// Returns the next step of a node that leaves the quick way: hand on the buckets it serves. When it
+/// serves none any more, it can leave.
 pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
     let readiness = |_| Readiness::Free;
     let decider = Decider { view, me, phase: PlanPhase::Copied, readiness: &readiness };
@@ -223,10 +230,8 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
                 let mut missing = plan.missing(bucket);
                 let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
                 let Some(copy) = copy else { continue };
-                // If backups are wanted, this node stays a backup until it leaves.
-                let alone = view.map.copies_wanted() == 1;
-                let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };
-                decider.step(kind, bucket, copy.taker)
+                // This node stays a backup until it leaves.
+                decider.step(StepKind::Fill, bucket, copy.taker)
             }
         };
         let decision = decider.decision(step, Reason::Leaving);
@@ -275,6 +280,11 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         (self.readiness)(node) == Readiness::Free
     }
 
+    /// Returns whether the node can become primary of a bucket it holds, which needs no memory.
+    fn may_be_promoted(&self, node: NodeId) -> bool {
+        matches!((self.readiness)(node), Readiness::Free | Readiness::Full)
+    }
+
     fn decision(&self, step: Step, rule: Reason) -> Decision {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
         Decision { step, rule, giver, taker }
@@ -308,7 +318,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
     }
 
     fn promotion_rule(&self, step: &Step) -> Option<Reason> {
-        if !self.is_free(step.taker) {
+        if !self.may_be_promoted(step.taker) {
             return None;
         }
         promotion_rule(self.view, step, self.view.map.load(step.taker), self.phase)
@@ -320,6 +330,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let bucket = self.view.bucket(plan);
             if bucket.primary() != Some(self.me) {
                 continue;
+            }
+            if self.view.staying_holders(bucket) >= self.view.map.copies_wanted() {
+                continue; // Another node has filled the gap, because the planned one had no room.
             }
             let mut gaps = plan.missing(bucket).filter(|copy| copy.giver.is_none());
             let Some(copy) = gaps.find(|copy| self.is_free(copy.taker)) else { continue };
@@ -358,9 +371,11 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             if best.is_some_and(|(lowest, _)| lowest <= rank) {
                 continue;
             }
-            let others = [Some(step.taker), (!serves).then_some(step.source)];
-            let mut others = others.into_iter().flatten().map(self.readiness);
-            if others.clone().any(|readiness| readiness == Readiness::Unfit) {
+            let source = if serves { Readiness::Free } else { (self.readiness)(step.source) };
+            // The source needs no memory.
+            let source = if source == Readiness::Full { Readiness::Free } else { source };
+            let mut others = [(self.readiness)(step.taker), source].into_iter();
+            if others.clone().any(|it| matches!(it, Readiness::Unfit | Readiness::Full)) {
                 continue;
             }
             // A better gift is worth waiting for, as long as none of its partners is unfit.
@@ -389,7 +404,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         let wanted = self.view.map.copies_wanted();
         open.find_map(|plan| {
             let bucket = self.view.bucket(plan);
-            if bucket.primary() != Some(self.me) || bucket.holders.len() <= wanted {
+            // A copy on a node that leaves is no reason to drop another one.
+            let has_extra = self.view.staying_holders(bucket) > wanted;
+            if bucket.primary() != Some(self.me) || !has_extra {
                 return None;
             }
             let given = plan.copies.iter().filter_map(|copy| copy.giver);
@@ -423,6 +440,7 @@ impl fmt::Display for Reason {
             Reason::Exchange => "exchange",
             Reason::TooManyCopies => "too many copies",
             Reason::Leaving => "leaving",
+            Reason::ShortOfMemory => "short of memory",
         })
     }
 }

@@ -107,6 +107,23 @@ impl Engagement {
         proposed.is_some_and(|epoch| bucket.epoch > epoch) && !done
     }
 
+    /// Returns whether the move only makes a copy that a node which leaves the quick way can do without:
+    /// another holder of the bucket stays.
+    pub(super) fn is_only_for_safety(&self, view: PlanView, me: NodeId) -> bool {
+        let is_promotion = match &self.part {
+            MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
+                decision.step.kind == StepKind::Promote
+            }
+            MoveRole::Giving { step, .. } => step.kind == StepKind::Promote,
+            MoveRole::Taking { what } => *what == Offered::Promotion,
+            MoveRole::Sourcing { .. } => false,
+        };
+        let stays = |node: &NodeId| {
+            *node != me && view.map.member(*node).is_some_and(|member| member.weight > 0)
+        };
+        !is_promotion && self.state(view).is_some_and(|bucket| bucket.holders.iter().any(stays))
+    }
+
     /// Returns whether this node was the giver of a copy, and not only of a promotion.
     pub(super) fn has_given(&self) -> bool {
         matches!(&self.part, MoveRole::Giving { step, .. } if step.kind != StepKind::Promote)

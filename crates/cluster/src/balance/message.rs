@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::decide::Decision;
 use super::levels::LoadLevels;
-use crate::map::{Change, Epoch, NodeId};
+use super::memory::MemoryReport;
+use crate::map::{Change, Epoch, LeaveWay, NodeId};
 
 /// Conversation that moves a copy of bucket b from the giver A to the taker C; B is the primary (often
 /// A itself):
@@ -83,10 +84,12 @@ pub enum Refused {
     Busy,
     /// The two nodes have different maps; the one behind will catch up.
     OtherMap,
+    /// The taker is near its limit of memory.
+    Full,
 }
 
 /// All inputs of a balancer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum BalanceInput {
     Message {
         from: NodeId,
@@ -104,8 +107,10 @@ pub enum BalanceInput {
     Stuck {
         node: NodeId,
     },
+    /// The memory of this node, and the sizes of its copies.
+    Memory(MemoryReport),
     /// The operator wants this node to leave.
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// A timer that carries the reason it was set. A timer that no longer matters is ignored, never

@@ -17,7 +17,7 @@ use crate::balance::{
 };
 use crate::consensus::LogEntry;
 use crate::data::Order;
-use crate::map::{Change, DropReason, Epoch, Map, NodeId};
+use crate::map::{Change, DropReason, Epoch, LeaveWay, Map, NodeId};
 
 /// Interval at which participants of a move check that the others still take part.
 const ENGAGED_CHECK: Duration = Duration::from_secs(1);
@@ -140,8 +140,8 @@ impl Control {
             }
             balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::BalanceAction::Propose { planned_at, changes } => {
-                if let [Change::Leave(node)] = changes[..] {
-                    return self.propose_to_go(node);
+                if let [Change::Leave { node, way }] = changes[..] {
+                    return self.propose_to_go(node, way);
                 }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
@@ -157,15 +157,12 @@ impl Control {
 
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
-    fn propose_to_go(&mut self, node: NodeId) {
+    fn propose_to_go(&mut self, node: NodeId, way: LeaveWay) {
         if self.balancing.hands_full || self.offers.is_bringing {
             return;
         }
-        let change = match self.leaving.as_ref().map(|leaving| leaving.stay) {
-            Some(Stay::For(absence)) => Change::Away { node, absence },
-            Some(Stay::ForGood) | None => Change::Leave(node),
-        };
-        self.propose(None, vec![change]);
+        let stay = self.leaving.as_ref().map_or(Stay::ForGood, |leaving| leaving.stay);
+        self.propose(None, vec![stay.change(node, way)]);
     }
 
     /// Runs the timers that are due.

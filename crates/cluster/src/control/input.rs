@@ -13,11 +13,12 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
 use crate::Moment;
-use crate::balance::{Attempt, SizeReport, Vitals};
+use crate::balance::{Attempt, MemoryReport, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{BucketLag, Order, Report};
 use crate::map::{
-    ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, RecreateSource, Setting,
+    ChangeOutcome, Epoch, Generation, LeaveWay, LogIndex, Map, NodeId, Peer, RecreateSource,
+    Setting,
 };
 
 #[derive(Clone, Debug)]
@@ -79,6 +80,8 @@ pub enum Input {
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
+    /// The memory of this node. Repeated several times a second while the node is near its limit.
+    Memory(MemoryReport),
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
     HandsFull(bool),
@@ -117,10 +120,13 @@ impl From<Report> for Input {
 /// A request: of an operator to any node, or of a joining process to any member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperatorRequest {
-    /// Hand everything on and leave.
-    Leave,
+    /// Hand everything on and leave. The safe way becomes the quick way after `leave-timeout`.
+    Leave(LeaveWay),
     /// The same, to return within this time to the buckets it held.
-    LeaveFor(Duration),
+    LeaveFor {
+        absence: Duration,
+        way: LeaveWay,
+    },
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
@@ -175,6 +181,12 @@ pub enum Action {
         remaining_bytes: u64,
         /// The buckets of these bytes.
         lags: Vec<BucketLag>,
+    },
+    /// The memory of this node is full. Make room in the buckets that have a copy there: evict so many
+    /// bytes, or refuse writes that need memory. Counts for `balance::MAKE_ROOM_FOR`.
+    MakeRoom {
+        node: NodeId,
+        bytes: u64,
     },
     Answer {
         id: u64,

@@ -17,7 +17,7 @@ use crate::Moment;
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::balance::{SizeReport, Sizes};
 use crate::consensus::LogEntry;
-use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
+use crate::map::{Change, DropReason, LeaveWay, Map, NodeId, Peer, Setting};
 use crate::rules::{Rule, holds};
 
 /// Time a leader that wants to hand over waits for another to take over before it asks again.
@@ -49,6 +49,7 @@ pub(super) struct Leader {
 #[derive(Clone, Copy)]
 pub(super) struct LeaveAnnouncement {
     pub(super) stay: Stay,
+    pub(super) way: LeaveWay,
     pub(super) since: Moment,
 }
 
@@ -75,7 +76,7 @@ impl Leader {
 
     /// Returns whether the log is about to remove this member: it must not get a vote any more.
     pub(super) fn lets_go(&self, leaver: NodeId) -> bool {
-        let is_last = |change: &Change| matches!(change, Change::Leave(node) | Change::Away { node, .. } if *node == leaver);
+        let is_last = |change: &Change| matches!(change, Change::Leave { node, .. } | Change::Away { node, .. } if *node == leaver);
         self.in_flight.iter().any(|entry| entry.changes.iter().any(is_last))
     }
 
@@ -205,9 +206,9 @@ impl Control {
             return;
         }
         match entry.changes[..] {
-            [Change::Leave(node)] => return self.on_wants_to_go(node, Stay::ForGood),
-            [Change::Away { node, absence }] => {
-                return self.on_wants_to_go(node, Stay::For(absence));
+            [Change::Leave { node, way }] => return self.on_wants_to_go(node, Stay::ForGood, way),
+            [Change::Away { node, absence, way }] => {
+                return self.on_wants_to_go(node, Stay::For(absence), way);
             }
             _ => {}
         }
@@ -240,8 +241,8 @@ impl Control {
                 let is_spared = || has_successors(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
-            Change::Leave(node) | Change::Settled { node, .. } => *node == from,
-            Change::Away { node, absence } => *node == from && *absence <= AWAY_MAX,
+            Change::Leave { node, .. } | Change::Settled { node, .. } => *node == from,
+            Change::Away { node, absence, .. } => *node == from && *absence <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {

@@ -88,6 +88,11 @@ pub enum Message {
         remaining_bytes: u64,
         lags: Vec<BucketLag>,
     },
+    /// The sender's memory is full. The receiver shall evict so many bytes from its buckets that have a copy
+    /// there, or refuse writes to them; 0 if they take no more than their part.
+    MakeRoom {
+        bytes: u64,
+    },
     /// The receiver has left, and nothing waits for it any more.
     Farewell,
     /// A viewer looks at the cluster: the receiver reports its state.

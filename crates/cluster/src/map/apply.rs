@@ -6,8 +6,8 @@ use std::sync::Arc;
 use placement::Hashmask;
 
 use super::{
-    Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, Load, LogIndex,
-    Map, Member, NodeId, RecreateSource,
+    Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, LeaveWay, Load,
+    LogIndex, Map, Member, NodeId, RecreateSource,
 };
 
 impl Map {
@@ -57,8 +57,8 @@ impl Map {
     fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> ChangeOutcome {
         match change {
             Change::Join(member) => self.join(index, member),
-            Change::Leave(node) => self.leave(index, *node),
-            Change::Away { node, absence } => self.go_away(index, *node, *absence),
+            Change::Leave { node, way } => self.leave(index, *node, *way),
+            Change::Away { node, absence, way } => self.go_away(index, *node, *absence, *way),
             Change::Forget(node) => self.forget_places(*node),
             Change::Dead(nodes) => self.dead(index, nodes),
             Change::AddBackup { bucket, node, expected } => {
@@ -132,13 +132,16 @@ impl Map {
         ChangeOutcome::Applied
     }
 
-    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId) -> ChangeOutcome {
+    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId, way: LeaveWay) -> ChangeOutcome {
         if self.member(node).is_none() {
             return ChangeOutcome::Refused(ChangeRefusal::UnknownNode(node));
         }
         // It may hold a lease: only a handover or its death takes a bucket from it.
         if let Some(bucket) = self.buckets().find(|bucket| bucket.primary() == Some(node)) {
             return ChangeOutcome::Refused(ChangeRefusal::StillServes(bucket.hashmask));
+        }
+        if let (LeaveWay::Safe, Some(bucket)) = (way, self.bucket_that_needs(node)) {
+            return ChangeOutcome::Refused(ChangeRefusal::StillNeeded(bucket.hashmask));
         }
         self.dead(index, &BTreeSet::from([node]))
     }
@@ -340,7 +343,7 @@ impl Change {
     fn makes_a_new_basis(&self) -> bool {
         match self {
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Dead(_)

@@ -241,6 +241,49 @@ fn a_process_that_comes_in_again_is_a_member_since_then() {
     assert!(log.map.member_since(member(B).peer()) > first);
 }
 
+fn leave(node: NodeId, way: LeaveWay) -> Change {
+    Change::Leave { node, way }
+}
+
+#[test]
+fn a_node_leaves_safely_only_when_the_others_have_all_copies() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    log.commit(&Change::Join(Member { weight: 0, ..member(A) }));
+    let needed =
+        |hashmask: &str| ChangeOutcome::Refused(ChangeRefusal::StillNeeded(bucket(hashmask)));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/0000"));
+    let absence = Duration::from_secs(60);
+    let away = Change::Away { node: A, absence, way: LeaveWay::Safe };
+    assert_eq!(log.commit(&away), needed("000F/0000"));
+    for hashmask in Hashmask::all(Mask::M000F).take(15) {
+        log.add(&hashmask.to_string(), C);
+    }
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/000F"));
+    log.add("000F/000F", C);
+    // A copy on a node that leaves as well does not count, unless nobody else could have it.
+    log.commit(&Change::Join(member(NodeId(4))));
+    log.commit(&Change::Join(Member { weight: 0, ..member(C) }));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/0000"));
+    log.commit(&Change::Dead(BTreeSet::from([NodeId(4)])));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), ChangeOutcome::Applied, "B alone stays");
+    assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 16)));
+}
+
+#[test]
+fn with_fewer_backups_wanted_fewer_copies_are_needed_to_leave() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    log.commit(&Change::Set(Setting::Backups(0)));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), ChangeOutcome::Applied);
+}
+
 #[test]
 fn only_a_node_that_serves_nothing_may_leave() {
     let mut log = Log::of_three();
@@ -251,12 +294,12 @@ fn only_a_node_that_serves_nothing_may_leave() {
         log.promote(&hashmask.to_string(), B);
     }
     let refusal = ChangeRefusal::StillServes(bucket("000F/0000"));
-    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Refused(refusal));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Quick)), ChangeOutcome::Refused(refusal));
     log.promote("000F/0000", B);
-    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Applied);
+    assert_eq!(log.commit(&leave(A, LeaveWay::Quick)), ChangeOutcome::Applied);
     assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 0)));
     assert_eq!(
-        log.commit(&Change::Leave(A)),
+        log.commit(&leave(A, LeaveWay::Quick)),
         ChangeOutcome::Refused(ChangeRefusal::UnknownNode(A))
     );
 }
@@ -269,7 +312,7 @@ fn with_a_away() -> Log {
         log.add(&hashmask.to_string(), B);
         log.promote(&hashmask.to_string(), B);
     }
-    let away = Change::Away { node: A, absence: Duration::from_secs(60) };
+    let away = Change::Away { node: A, absence: Duration::from_secs(60), way: LeaveWay::Quick };
     assert_eq!(log.commit(&away), ChangeOutcome::Applied);
     log
 }
@@ -382,7 +425,7 @@ fn a_generation_that_has_yielded_changes_no_more() {
     assert_eq!(log.commit(&Change::Yield(greater)), ChangeOutcome::Applied);
     let before = log.map.clone();
     assert_eq!(
-        log.commit(&Change::Leave(B)),
+        log.commit(&leave(B, LeaveWay::Quick)),
         ChangeOutcome::Refused(ChangeRefusal::Yielded(greater))
     );
     assert_eq!(log.map, before);

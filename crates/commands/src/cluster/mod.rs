@@ -202,8 +202,8 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "leave",
         full_name: "cluster|leave",
-        summary: "Makes this node hand over all its buckets and stop; with FOR, its places are \
-                  kept for that time.",
+        summary: "Makes this node stop when others have copies of all its buckets; FOR keeps its \
+                  places for that time, QUICK does not wait for the copies.",
         arity: -2,
         flags: ADMIN,
         run: Some(operate::leave),

@@ -2,6 +2,7 @@
 //! their progress.
 
 use cluster::control::OperatorRequest;
+use cluster::map::LeaveWay;
 use cluster::status::{SettingError, parse_duration, parse_setting, settings};
 use placement::Hashmask;
 
@@ -9,16 +10,21 @@ use crate::context::Context;
 use crate::error::repeated;
 use crate::{Args, Error};
 
-/// Makes the node leave permanently, or `FOR` a duration such as 5m.
+/// Makes the node leave permanently, or `FOR` a duration such as 5m. With `QUICK` it does not wait until others
+/// have copies of all it holds.
 pub(super) fn leave(context: &mut Context<'_>) -> Result<(), Error> {
-    match context.args.len() {
-        2 => begin(context, OperatorRequest::Leave),
-        4 if word(context.args, 2).eq_ignore_ascii_case("for") => {
-            let text = word(context.args, 3);
-            let long = parse_duration(&text).ok_or_else(|| {
+    let args = context.args;
+    let is = |index: usize, name: &str| word(args, index).eq_ignore_ascii_case(name);
+    let is_quick = args.len() > 2 && is(args.len() - 1, "quick");
+    let way = if is_quick { LeaveWay::Quick } else { LeaveWay::Safe };
+    match args.len() - usize::from(is_quick) {
+        2 => begin(context, OperatorRequest::Leave(way)),
+        4 if is(2, "for") => {
+            let text = word(args, 3);
+            let absence = parse_duration(&text).ok_or_else(|| {
                 Error::new(format!("ERR a time is written like 90s, 5m or 2h, not \"{text}\""))
             })?;
-            begin(context, OperatorRequest::LeaveFor(long))
+            begin(context, OperatorRequest::LeaveFor { absence, way })
         }
         _ => Err(Error::wrong_arity(context.spec.full_name)),
     }

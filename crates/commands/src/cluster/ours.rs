@@ -129,7 +129,7 @@ pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
     reply.array(members.len());
     for member in members {
         let levels = member.levels;
-        reply.map(if levels.is_some() { 9 } else { 5 });
+        reply.map(if levels.is_some() { 10 } else { 5 });
         reply.bulk(b"name");
         reply.bulk(member.name.as_bytes());
         let mut pair = |name: &str, value: i64| {
@@ -145,6 +145,7 @@ pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
             pair("ops-per-second", number(levels.ops_per_second));
             pair("busy", i64::from(levels.busy));
             pair("sick", i64::from(levels.sick));
+            pair("full", i64::from(levels.full));
         }
     }
     Ok(())

@@ -4,7 +4,8 @@ mod replicas; // Nodes with replica ports.
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::OperatorRequest;
 use cluster::map::{
-    Change, ChangeOutcome, ClusterSettings, DropReason, LogIndex, Map, Member, NodeId, Setting,
+    Change, ChangeOutcome, ClusterSettings, DropReason, LeaveWay, LogIndex, Map, Member, NodeId,
+    Setting,
 };
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
@@ -496,6 +497,12 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         OK
         > CLUSTER LEAVE FOR 5m
         OK
+        > CLUSTER LEAVE QUICK
+        OK
+        > CLUSTER LEAVE FOR 5m quick
+        OK
+        > CLUSTER LEAVE QUICK FOR 5m
+        (error) ERR wrong number of arguments for 'cluster|leave' command
         > CLUSTER LEAVE FOR ever
         (error) ERR a time is written like 90s, 5m or 2h, not "ever"
         > CLUSTER LEAVE now
@@ -520,12 +527,15 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     );
     let bucket = "000F/0003".parse().unwrap();
     let set = OperatorRequest::Set(Setting::Backups(2));
-    let away = OperatorRequest::LeaveFor(std::time::Duration::from_secs(300));
+    let absence = std::time::Duration::from_secs(300);
+    let away = |way| OperatorRequest::LeaveFor { absence, way };
     assert_eq!(
         node.host.asked,
         [
-            OperatorRequest::Leave,
-            away,
+            OperatorRequest::Leave(LeaveWay::Safe),
+            away(LeaveWay::Safe),
+            OperatorRequest::Leave(LeaveWay::Quick),
+            away(LeaveWay::Quick),
             OperatorRequest::Split(None),
             OperatorRequest::Split(Some(bucket)),
             set
@@ -628,7 +638,7 @@ fn load_levels_are_told_as_far_as_they_are_known() {
     assert_eq!(levels[0], "name A primaries 4 backups 0 ideal 10 weight 1");
     assert_eq!(
         levels[1],
-        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0"
+        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0 full 0"
     );
     let told = node.args(1, &[b"CLUSTER", b"STATUS"]);
     let read: Status = serde_json::from_slice(told[0].text().unwrap()).unwrap();

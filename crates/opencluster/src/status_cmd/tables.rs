@@ -100,7 +100,8 @@ fn marks(vote: Vote, levels: Option<LevelsStatus>) -> String {
     };
     let busy = levels.filter(|levels| levels.busy).map_or("", |_| "busy");
     let sick = levels.filter(|levels| levels.sick).map_or("", |_| "sick");
-    let marks = [vote, busy, sick];
+    let full = levels.filter(|levels| levels.full).map_or("", |_| "full");
+    let marks = [vote, busy, full, sick];
     marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
@@ -340,8 +341,15 @@ mod tests {
     #[test]
     fn what_is_sick_or_lost_is_red_and_a_primary_green() {
         let mut status = status(Mask::M000F);
-        let sick =
-            LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true, lag_bytes: 0 };
+        let sick = LevelsStatus {
+            bytes: 0,
+            ops_per_second: 0,
+            busy: false,
+            sick: true,
+            full: true,
+            lag_bytes: 0,
+        };
+        assert_eq!(marks(Vote::Unknown, Some(sick)), "full, sick");
         status.members[1].levels = Some(sick);
         status.buckets[3].holders.clear();
         let text = render(&status, Duration::ZERO);
@@ -417,6 +425,7 @@ mod tests {
             ops_per_second: 12_345,
             busy: true,
             sick: false,
+            full: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);

@@ -6,6 +6,7 @@
 //! (`worker/links.rs`). `follow.rs` makes every slot's replica what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
+mod crowding; // Other nodes whose memory is full.
 mod condition; // This node's condition, for its load levels.
 mod follow; //  Applies a new map: this node's duty for each slot.
 mod intake; //  Frames from one other node.
@@ -38,6 +39,7 @@ use commands::cluster::View;
 use parking_lot::Mutex;
 
 pub(crate) use connections::{Notice, Unwanted};
+pub(crate) use crowding::{Crowding, SlotSet};
 pub(crate) use intake::apply_context;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
@@ -97,6 +99,11 @@ pub(crate) struct Data {
     heard: Mutex<BTreeMap<NodeId, Moment>>,
     /// Primaries that have fallen silent: this node's copies of their buckets may be stale.
     pub pending: ArcSwap<BTreeSet<NodeId>>,
+    pub crowding: Crowding,
+    /// Number of times that a write to the disk has begun or ended.
+    pub disk_pulse: AtomicU64,
+    /// True if a thread or the disk stalls (`stall_watch.rs`).
+    pub is_sick: AtomicBool,
 }
 
 impl Data {
@@ -134,6 +141,9 @@ impl Data {
             fills: Fills::default(),
             heard: Mutex::default(),
             pending: ArcSwap::default(),
+            crowding: Crowding::default(),
+            disk_pulse: AtomicU64::new(0),
+            is_sick: AtomicBool::new(false),
         }
     }
 

@@ -22,7 +22,9 @@ impl ControlThread {
                     if let Some(directory) = &self.directory {
                         let begun = boottime::now();
                         // Panics: a node that cannot keep its promises must not go on making them.
+                        self.meeting.data.count_disk_pulse();
                         let kept = directory.lock().persist(*persist);
+                        self.meeting.data.count_disk_pulse();
                         kept.expect("the data directory can be written to");
                         let wait = boottime::now().since(begun);
                         self.control.note_disk_wait(wait);
@@ -47,6 +49,7 @@ impl ControlThread {
                 Action::Beat { from, remaining_bytes, lags } => {
                     self.applier.apply(move |data| data.beat(from, remaining_bytes, lags));
                 }
+                Action::MakeRoom { node, bytes } => self.meeting.data.make_room(node, bytes),
                 // Through the applier: when the answer comes, the change that it reports is applied.
                 Action::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {

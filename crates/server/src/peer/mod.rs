@@ -90,6 +90,10 @@ pub(crate) trait DataPlane: Send + Sync {
     fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply>;
     /// Reports that so many bytes from this primary are still outstanding, and the buckets they are of.
     fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>);
+    /// Reports that a node's memory is full and that so many bytes should be evicted for it.
+    fn make_room(&self, node: NodeId, bytes: u64);
+    /// Counts the beginning and the end of each write to the disk.
+    fn count_disk_pulse(&self);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
     fn fence(&self);
     /// Handles the end of this process's membership.

@@ -53,7 +53,7 @@ use crate::accept::Accepted;
 use crate::clients::ConnectionRef;
 use crate::clock;
 use crate::counters::count;
-use crate::data::Later;
+use crate::data::{Later, SlotSet};
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
@@ -128,6 +128,8 @@ pub(crate) struct Worker<'s> {
     /// The settings at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
+    /// Slots with a copy on a node that is full, if writes to them are refused.
+    refused: Option<Arc<SlotSet>>,
     /// This worker's part of pub/sub.
     branch: Branch,
     outcome: Outcome,
@@ -180,6 +182,7 @@ impl<'s> Worker<'s> {
             env,
             settings,
             evictor: Evictor::default(),
+            refused: None,
             branch,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
@@ -194,6 +197,7 @@ impl<'s> Worker<'s> {
         while !self.shared.is_stopping() {
             let timeout = self.sleep();
             self.poller.wait(&mut events, Some(timeout));
+            self.count_pulse();
             self.look_around();
             self.notice_new_map();
             self.look_at_lease();
@@ -233,8 +237,15 @@ impl<'s> Worker<'s> {
             self.hear();
             self.close_idle();
             self.publish_counts();
+            self.count_pulse();
         }
         self.say_goodbye();
+    }
+
+    /// Records that a round begins or ends: a worker that does not finish one is stalled.
+    #[inline]
+    fn count_pulse(&self) {
+        count(&self.shared.counters.threads[self.number].pulse, 1);
     }
 
     /// Refreshes this worker's copies of the time, the map and the settings.
@@ -245,6 +256,7 @@ impl<'s> Worker<'s> {
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
         self.pending = self.shared.data.pending.load_full();
+        self.refused = self.shared.data.crowding.refused.load_full();
     }
 
     /// Does the work that is due once for every map.

@@ -93,7 +93,7 @@ impl World {
                     node.plane.heard.borrow_mut().insert(from, now);
                 }
             }
-            Action::Skew(_) => {}
+            Action::Skew(_) | Action::MakeRoom { .. } => {}
             Action::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);

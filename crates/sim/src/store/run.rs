@@ -115,6 +115,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     // Some clusters promise less, some more.
     let ack = if run.seed % 16 == 5 { Ack::Primary } else { Ack::Backup };
     let min_copies = if run.seed % 8 == 3 { 2 } else { 1 };
+    let leave_timeout = ms(if run.seed % 4 == 1 { 2_000 } else { 30_000 });
     world.is_linear = ack == Ack::Backup;
     world.evicts = run.seed % 10 == 7;
     let settings = ClusterSettings {
@@ -124,6 +125,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
         backups,
         ack,
         min_copies,
+        leave_timeout,
         ..ClusterSettings::default()
     };
     let clock = faults.clock();

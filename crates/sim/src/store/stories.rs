@@ -1,13 +1,15 @@
 //! Scenarios of nodes that come back, one by one: with their data, without it, too late, in the middle of a
 //! fill, and as the last holder.
 
+mod leaving; // Nodes that leave while others fail.
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster::control::OperatorRequest;
 use cluster::data::Plane;
 use cluster::fill::Sent;
-use cluster::map::{ClusterSettings, NodeId};
+use cluster::map::{ClusterSettings, LeaveWay, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use sim_engine::Quality;
@@ -44,7 +46,7 @@ fn rest(world: &mut World) {
 }
 
 fn leave_for(world: &mut World, absence: Duration) {
-    world.ask(AWAY, OperatorRequest::LeaveFor(absence));
+    world.ask(AWAY, OperatorRequest::LeaveFor { absence, way: LeaveWay::Safe });
     let end = world.now + Duration::from_secs(60);
     while world.nodes.contains_key(&AWAY) {
         assert!(world.now < end && world.broken.is_none(), "it never goes: {:?}", world.broken);

@@ -23,6 +23,7 @@ use super::checkers::{self, Checkers};
 use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
 use super::keeping::Copies;
+use super::leaving::{self, Leaves};
 use super::node::Node;
 use super::steps::Death;
 use crate::Rng;
@@ -58,6 +59,7 @@ pub(super) struct World {
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
+    pub leaves: Leaves,
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
     /// The present moment, and the number of wake-ups at it.
@@ -217,6 +219,7 @@ impl World {
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,
+            leaves: Leaves::default(),
             gone: Vec::new(),
             woken: (Moment::START, 0),
             hands_over: None,
@@ -312,6 +315,7 @@ impl World {
 
     /// Starts another process of the same node, with the state on its disk.
     pub(super) fn restart(&mut self, ended: EndedProcess) {
+        self.leaves.forget(ended.me.id);
         let mut me = self.member(ended.me.id.0);
         if self.sabotage == Some(Sabotage::RestartKeepsPlace) {
             me.boot = ended.me.boot;
@@ -343,6 +347,7 @@ impl World {
     pub(super) fn ask(&mut self, node: NodeId, ask: OperatorRequest) {
         self.last_ask += 1;
         let id = self.last_ask;
+        self.leaves.note(node, self.now, &ask);
         self.give(node, Input::OperatorRequest { id, ask });
     }
 
@@ -509,6 +514,7 @@ impl World {
             | Action::Yield { .. }
             | Action::Bring { .. }
             | Action::Beat { .. }
+            | Action::MakeRoom { .. }
             | Action::Answer { .. }
             | Action::Skew(_)
             | Action::Gone(_) => self.apply_in_turn(id, action),
@@ -521,6 +527,8 @@ impl World {
         if self.checkers.is_new() {
             let just = checkers::is_just(self, changed);
             self.note(just);
+            let asked = leaving::leaves_as_asked(self, changed);
+            self.note(asked);
         }
         if self.checkers.is_new() {
             let entry = changed.entry.as_ref().map(|entry| &entry.changes);

@@ -18,7 +18,7 @@ use crate::Moment;
 use crate::consensus::Saved;
 use crate::data::Order;
 use crate::map::{
-    Boot, ClusterSettings, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Zone,
+    Boot, ClusterSettings, Endpoints, Epoch, Generation, LeaveWay, Map, NodeId, Peer, Setting, Zone,
 };
 use crate::rules::{self, BrokenRule, Rule};
 
@@ -84,6 +84,8 @@ pub(super) struct World {
 }
 
 pub(super) struct Node {
+    /// Requests of full nodes to make room.
+    pub(super) debts: Vec<(NodeId, u64)>,
     pub(super) control: Control,
     pub(super) me: Peer,
     rate: ClockRate,
@@ -203,7 +205,7 @@ impl World {
     }
 
     pub(super) fn leave(&mut self, node: u64) -> u64 {
-        self.ask(node, OperatorRequest::Leave)
+        self.ask(node, OperatorRequest::Leave(LeaveWay::Safe))
     }
 
     pub(super) fn set(&mut self, node: u64, setting: Setting) -> u64 {
@@ -511,6 +513,7 @@ impl World {
         };
         let start = Start { me, cluster: CLUSTER, seed: 5, begin, welcome };
         let node = Node {
+            debts: Vec::new(),
             control: Control::new(clock, start),
             me: peer,
             rate,
@@ -568,6 +571,7 @@ impl World {
                 }
             }
             Action::Beat { .. } => {}
+            Action::MakeRoom { node: full, bytes } => node.debts.push((full, bytes)),
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
             Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),

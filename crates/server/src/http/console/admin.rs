@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cluster::control::OperatorRequest;
+use cluster::map::LeaveWay;
 use cluster::status::parse_setting;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) async fn leave(
     match admit(&console, &headers, &body, client.address) {
         Ok(_) => {
             let told = "this node hands its buckets over and then stops";
-            begin(&console, OperatorRequest::Leave, told)
+            begin(&console, OperatorRequest::Leave(LeaveWay::Safe), told)
         }
         Err(refusal) => refusal,
     }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use cluster::map::{Change, LogIndex};
+use cluster::map::{Change, LeaveWay, LogIndex};
 
 use super::*;
 
@@ -154,7 +154,7 @@ fn with_the_token_the_cluster_is_operated() {
     assert_eq!(
         asked,
         [
-            OperatorRequest::Leave,
+            OperatorRequest::Leave(LeaveWay::Safe),
             OperatorRequest::Split(None),
             OperatorRequest::Split(bucket),
             OperatorRequest::Set(backups)

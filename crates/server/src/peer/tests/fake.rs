@@ -85,6 +85,8 @@ impl DataPlane for FakeData {
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
     fn follow_settings(&self, _: &Map) {}
+    fn make_room(&self, _: NodeId, _: u64) {}
+    fn count_disk_pulse(&self) {}
     fn lease_until(&self, until: Moment) {
         self.state.lock().lease = until;
     }
