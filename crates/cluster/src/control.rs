@@ -191,6 +191,7 @@ impl Control {
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(report) => self.on_sizes(report),
+            Input::LinkUp(node) => self.feed_balancer(balance::BalanceInput::LinkUp { node }),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),

@@ -14,6 +14,8 @@ pub struct Weather {
     pub commit: Range<Duration>,
     /// Time to copy one slot.
     pub fill_of_a_slot: Duration,
+    /// Time after a join until the links of the new node stand: messages before that are lost.
+    pub link: Duration,
 }
 
 impl Default for Weather {
@@ -22,6 +24,7 @@ impl Default for Weather {
             delay: Duration::from_micros(100)..Duration::from_millis(2),
             commit: Duration::from_micros(500)..Duration::from_millis(3),
             fill_of_a_slot: Duration::from_micros(20),
+            link: Duration::ZERO,
         }
     }
 }
@@ -41,6 +44,7 @@ impl Weather {
             delay: Duration::ZERO..longest,
             commit: Duration::ZERO..longest,
             fill_of_a_slot: Duration::from_micros(rng.below(200)),
+            link: Duration::from_micros(1 << rng.below(18)),
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct World {
 
 struct Node {
     balancer: Balancer,
+    /// Time at which its links to all others stand.
+    linked_at: Moment,
     /// The newest map the node has seen.
     version: Rc<Version>,
 }
@@ -66,6 +68,7 @@ enum Event {
     FillEnds { attempt: Attempt },
     Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
     Map { node: NodeId, version: Rc<Version> },
+    LinksUp { node: NodeId },
 }
 
 impl World {
@@ -134,6 +137,7 @@ impl World {
                 self.commit(planned_at, &changes);
             }
             Event::Map { node, version } => self.show_map(node, version),
+            Event::LinksUp { node } => self.link_up(node),
         }
         true
     }
@@ -238,6 +242,10 @@ impl World {
     fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: BalanceMessage) {
         self.moved.messages += 1;
         self.checkers.sends(from, version, &message);
+        let linked_at = |node| self.nodes.get(&node).map_or(Moment::START, |it| it.linked_at);
+        if self.now < linked_at(from).max(linked_at(to)) {
+            return;
+        }
         let alone = self.now + self.rng.within(&self.weather.delay);
         let arrival = self.links.arrival((from, to), alone);
         let input = BalanceInput::Message { from, message };
@@ -300,15 +308,28 @@ impl World {
         let head = self.log.head().clone();
         for member in head.map.members() {
             let seed = self.rng.draw();
-            self.nodes.entry(member.id).or_insert_with(|| Node {
-                balancer: Balancer::new(member.id, seed),
-                version: head.clone(),
-            });
+            if self.nodes.contains_key(&member.id) {
+                continue;
+            }
+            let linked_at = self.now + self.weather.link;
+            let (balancer, version) = (Balancer::new(member.id, seed), head.clone());
+            self.nodes.insert(member.id, Node { balancer, linked_at, version });
+            self.push(self.weather.link, Event::LinksUp { node: member.id });
         }
         let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
         for node in nodes {
             let after = self.rng.within(&self.weather.delay);
             self.push(after, Event::Map { node, version: head.clone() });
+        }
+    }
+
+    /// Tells both ends of each link of a new node that it stands.
+    fn link_up(&mut self, node: NodeId) {
+        let (now, others) = (self.now, self.nodes.iter().filter(|(other, _)| **other != node));
+        let linked = others.filter(|(_, other)| other.linked_at <= now);
+        for other in linked.map(|(other, _)| *other).collect::<Vec<_>>() {
+            self.input(other, BalanceInput::LinkUp { node });
+            self.input(node, BalanceInput::LinkUp { node: other });
         }
     }
 

@@ -194,6 +194,22 @@ fn a_balanced_cluster_only_pings_and_seldom() {
 }
 
 #[test]
+fn a_new_node_gets_its_first_bucket_as_soon_as_its_links_stand() {
+    for seed in 0..20 {
+        let weather = Weather { link: Duration::from_millis(80), ..Weather::default() };
+        let settings = ClusterSettings::default();
+        let mut growth = Growth::start(seed, weather, Newcomer::default(), Mask::M000F, settings);
+        for _ in 0..3 {
+            let step = growth.join(Newcomer::default());
+            let first = step.moved.decisions[0].0.since(step.began);
+            // The links stand after 80 ms; load levels and an offer take four messages of at most 2 ms.
+            let expected = Duration::from_millis(80)..Duration::from_millis(90);
+            assert!(expected.contains(&first), "seed {seed}: {first:?}");
+        }
+    }
+}
+
+#[test]
 fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
     let (mask, settings) = (Mask::M00FF, ClusterSettings::default());
     let zoned = |zone: &str| Newcomer { weight: 1, zone: Zone(zone.to_owned()) };

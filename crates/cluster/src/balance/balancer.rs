@@ -45,6 +45,8 @@ pub struct Balancer {
     seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
+    /// Nodes whose links stand, as far as this one knows: nothing is offered to the others.
+    linked: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,7 @@ impl Balancer {
             last_pings: None,
             turn: Turn::Mine,
             backoff: Backoff::default(),
+            linked: BTreeSet::new(),
             seen: (Epoch(0), PlanCursor::default()),
         }
     }
@@ -127,6 +130,7 @@ impl Balancer {
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
             BalanceInput::Message { from, message } => {
+                self.note_link(now, view, from, out);
                 self.on_message(now, view, from, message, out);
             }
             BalanceInput::Timer(Timer::Event { number }) => {
@@ -143,6 +147,10 @@ impl Balancer {
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
             BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
+            BalanceInput::LinkUp { node } => self.on_link_up(now, view, node, out),
+            BalanceInput::LinkDown { node } => {
+                self.linked.remove(&node);
+            }
             BalanceInput::Leave => self.on_leave(now, view, out),
         }
         self.notice_the_end(now, view, out);
@@ -221,14 +229,34 @@ impl Balancer {
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
         // that lacks backups, or a promotion, and a busy partner will refuse.
-        if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
+        if possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
+        }
+        if view.is_below_share(self.me) {
+            return self.begin_if_linked(now, view, possible, out);
         }
         self.ask_levels(view, out);
     }
 
+    /// Begins a move for which no load levels are needed. The taker may have joined just now, and have no
+    /// link yet; then this node waits for it.
+    fn begin_if_linked(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        decision: Decision,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        let taker = decision.step.taker;
+        if self.linked.contains(&taker) {
+            return self.begin(now, view, decision, out);
+        }
+        send(out, taker, BalanceMessage::Ping);
+        self.set_event(now, Pace::Soon, out);
+    }
+
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
-    /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
+    /// that has just joined may have no link yet: the request is lost then, and repeated by `on_link_up`.
     fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
@@ -239,6 +267,39 @@ impl Balancer {
         out.push(BalanceAction::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
         let epoch = view.map.epoch();
         self.asking = Some(LevelsRound { round, epoch, waiting, answers: BTreeMap::new() });
+    }
+
+    /// Repeats a request for load levels that was lost because the link did not stand yet.
+    fn on_link_up(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        self.note_link(now, view, node, out);
+        let asking = self.asking.as_ref().filter(|asking| asking.waiting.contains(&node));
+        if let Some(LevelsRound { round, .. }) = asking {
+            send(out, node, BalanceMessage::AskLevels { round: *round });
+        }
+    }
+
+    /// Records that the link to a node stands; this node may have waited for that.
+    fn note_link(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.linked.insert(node) {
+            return;
+        }
+        self.linked.retain(|node| view.map.member(*node).is_some());
+        let is_idle = self.engagement.is_none() && self.asking.is_none();
+        if is_idle && view.plan.concerning(self.me).next().is_some() {
+            self.set_event(now, Pace::MyTurn, out);
+        }
     }
 
     fn on_levels(

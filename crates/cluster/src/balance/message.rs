@@ -104,6 +104,14 @@ pub enum BalanceInput {
     Stuck {
         node: NodeId,
     },
+    /// The link to a node stands, for the first time or again: messages sent to it before were lost.
+    LinkUp {
+        node: NodeId,
+    },
+    /// The link to a node has broken.
+    LinkDown {
+        node: NodeId,
+    },
     /// The operator wants this node to leave.
     Leave,
 }

@@ -87,6 +87,8 @@ pub enum Input {
     LookAround,
     /// The time of the wall clock, once a second.
     Clock(UnixMillis),
+    /// The control link to a node stands, whichever end made it.
+    LinkUp(NodeId),
     /// The control link to a node has broken.
     Unreachable(NodeId),
     /// The other end has closed the control link, as an operating system does for a process that ends.
