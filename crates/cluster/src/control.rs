@@ -176,9 +176,9 @@ impl Control {
         match input {
             Input::Message { from, message } => self.on_message(from, message),
             Input::Tick => {}
-            Input::FillDone { attempt, epoch } => self.on_fill_done(attempt, epoch),
+            Input::FillDone { attempt, filled } => self.on_fill_done(attempt, &filled),
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
-            Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
+            Input::Drained { buckets } => self.on_drained(&buckets),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
             Input::Beat { to, remaining_bytes } => self.send(to, Message::Beat { remaining_bytes }),

@@ -16,6 +16,8 @@ pub struct Weather {
     pub fill_of_a_slot: Duration,
     /// Time after a join until the links of the new node stand: messages before that are lost.
     pub link: Duration,
+    /// True if some moves end before all their buckets are copied, as moves of much data do.
+    pub cuts_moves_short: bool,
 }
 
 impl Default for Weather {
@@ -25,6 +27,7 @@ impl Default for Weather {
             commit: Duration::from_micros(500)..Duration::from_millis(3),
             fill_of_a_slot: Duration::from_micros(20),
             link: Duration::ZERO,
+            cuts_moves_short: false,
         }
     }
 }
@@ -45,6 +48,7 @@ impl Weather {
             commit: Duration::ZERO..longest,
             fill_of_a_slot: Duration::from_micros(rng.below(200)),
             link: Duration::from_micros(1 << rng.below(18)),
+            cuts_moves_short: true,
         }
     }
 }

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::decide::{
-    Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving, promotion_rule,
-};
+use super::batch::{self, promotions_allowed};
+use super::decide::{Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving};
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
 use super::message::{
@@ -20,7 +19,7 @@ use super::message::{
 use super::pace::Pace;
 use crate::Moment;
 use crate::map::{Change, Epoch, Load, Member, NodeId};
-use placement::SplitMix64;
+use placement::{Hashmask, SplitMix64};
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
@@ -145,7 +144,9 @@ impl Balancer {
                 self.on_answer_due(now, attempt, out);
             }
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
-            BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            BalanceInput::FillDone { attempt, buckets } => {
+                self.on_fill_done(now, view, attempt, &buckets, out);
+            }
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
             BalanceInput::LinkUp { node } => self.on_link_up(now, view, node, out),
             BalanceInput::LinkDown { node } => {
@@ -173,22 +174,17 @@ impl Balancer {
             BalanceMessage::Levels { round, levels } => {
                 self.on_levels(now, view, from, round, levels, out);
             }
-            BalanceMessage::Offer { attempt, bucket, basis, what } => {
+            BalanceMessage::Offer { attempt, buckets, basis, what } => {
                 let part = MoveRole::Taking { what };
-                let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
+                let offer = Engagement { attempt, buckets, basis, taker: self.me, part };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            BalanceMessage::Fetch { attempt, bucket, basis, taker } => {
-                let part = MoveRole::Sourcing { proposed: None };
-                self.agree_or_refuse(
-                    now,
-                    view,
-                    from,
-                    Engagement { attempt, bucket, basis, taker, part },
-                    out,
-                );
+            BalanceMessage::Fetch { attempt, buckets, basis, taker } => {
+                let part = MoveRole::Sourcing { proposed: Vec::new() };
+                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, part };
+                self.agree_or_refuse(now, view, from, wanted, out);
                 if self.is_engaged_in(attempt) {
-                    out.push(BalanceAction::StartFill { attempt, bucket, taker });
+                    out.push(BalanceAction::StartFill { attempt, buckets, taker });
                 }
             }
             BalanceMessage::Accept { attempt, levels } => {
@@ -279,8 +275,13 @@ impl Balancer {
     ) {
         self.note_link(now, view, node, out);
         let asking = self.asking.as_ref().filter(|asking| asking.waiting.contains(&node));
-        if let Some(LevelsRound { round, .. }) = asking {
-            send(out, node, BalanceMessage::AskLevels { round: *round });
+        let Some(round) = asking.map(|asking| asking.round) else { return };
+        if view.is_below_share(self.me) {
+            // By the present map it needs no load levels.
+            self.asking = None;
+            self.set_event(now, Pace::MyTurn, out);
+        } else {
+            send(out, node, BalanceMessage::AskLevels { round });
         }
     }
 
@@ -374,10 +375,10 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: PlanView,
-        decision: Decision,
+        mut decision: Decision,
         out: &mut Vec<BalanceAction>,
     ) {
-        let Step { kind, bucket, taker, .. } = decision.step;
+        let Step { kind, taker, .. } = decision.step;
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
             out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
@@ -392,9 +393,15 @@ impl Balancer {
             StepKind::Fill => Offered::Fill,
             StepKind::GivePrimary | StepKind::GiveBackup => Offered::Gift,
         };
+        let buckets = match self.intent {
+            Intent::Stay => batch::buckets_of(view, &self.seen.1, &decision),
+            Intent::Leave => vec![decision.step.bucket],
+        };
+        decision.buckets = buckets.len();
         let part = MoveRole::Offering { decision: Box::new(decision) };
-        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
-        send(out, taker, BalanceMessage::Offer { attempt, bucket, basis, what });
+        let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
+        send(out, taker, offer);
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
@@ -419,7 +426,7 @@ impl Balancer {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
-                engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
+                engagement.part = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
                 out.push(BalanceAction::Decided(*decision));
             }
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
@@ -435,11 +442,15 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let step = decision.step;
-        let promotes = step.kind == StepKind::Promote;
-        if promotes && !self.may_still_promote(view, &decision, levels) {
-            let attempt = self.engagement.as_ref().expect("agreed on just now").attempt;
-            send(out, step.taker, BalanceMessage::Forget { attempt });
-            return self.disengage(now, Pace::Soon, out);
+        if step.kind == StepKind::Promote {
+            let allowed = self.promotions_still_allowed(view, &decision, levels);
+            let engagement = self.engagement.as_mut().expect("agreed on just now");
+            if allowed == 0 {
+                let attempt = engagement.attempt;
+                send(out, step.taker, BalanceMessage::Forget { attempt });
+                return self.disengage(now, Pace::Soon, out);
+            }
+            engagement.buckets.truncate(allowed);
         }
         if step.source == self.me {
             return self.start_own(view, decision, out);
@@ -447,36 +458,40 @@ impl Balancer {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
         engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
-        let (bucket, taker) = (step.bucket, step.taker);
-        send(out, step.source, BalanceMessage::Fetch { attempt, bucket, basis, taker });
+        let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+        send(out, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
         });
     }
 
-    /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
-    fn may_still_promote(
+    /// Returns how many promotions still help, by the latest numbers the taker has sent.
+    fn promotions_still_allowed(
         &mut self,
         view: PlanView,
         decision: &Decision,
         levels: LoadLevels,
-    ) -> bool {
+    ) -> usize {
+        if self.intent != Intent::Stay {
+            return 1;
+        }
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
         let phase = view.phase(&mut self.seen.1);
-        self.intent != Intent::Stay || promotion_rule(view, &decision.step, taker, phase).is_some()
+        promotions_allowed(view, &decision.step, taker, phase, decision.buckets)
     }
 
     /// Starts the promotion or the fill itself, because the giver is the primary.
     fn start_own(&mut self, view: PlanView, decision: Decision, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
-        let mut proposed = None;
+        let mut proposed = Vec::new();
         if step.kind == StepKind::Promote {
-            proposed = engagement.propose_promotion(view, out);
+            proposed = engagement.propose_promotions(view, out);
         } else {
-            out.push(BalanceAction::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+            let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+            out.push(BalanceAction::StartFill { attempt, buckets, taker });
         }
         engagement.part = MoveRole::Giving { step, proposed };
         out.push(BalanceAction::Decided(decision));
@@ -529,7 +544,9 @@ impl Balancer {
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.is_awaited(self.me);
-        let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
+        let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
+        let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
+        let refusal = if !fits {
             Some(Refused::OtherMap)
         } else if self.engagement.is_some()
             || brings && wanted.taker == self.me
@@ -546,10 +563,20 @@ impl Balancer {
         self.engagement = Some(wanted);
     }
 
-    fn on_fill_done(&mut self, view: PlanView, attempt: Attempt, out: &mut Vec<BalanceAction>) {
-        if self.is_engaged_in(attempt) {
-            let engagement = self.engagement.as_mut().expect("engaged in this attempt");
-            engagement.propose_copy(view, out);
+    fn on_fill_done(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        attempt: Attempt,
+        filled: &[Hashmask],
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.is_engaged_in(attempt) {
+            return;
+        }
+        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        if !engagement.propose_copies(view, filled, out) {
+            self.abandon(now, out);
         }
     }
 
@@ -565,10 +592,12 @@ impl Balancer {
             return;
         };
         if engagement.basis != view.plan.basis() {
-            if !engagement.is_planned(view) {
+            if !engagement.keep_planned(view) {
                 return self.abandon(now, out);
             }
             engagement.basis = view.plan.basis();
+            let (attempt, buckets) = (engagement.attempt, engagement.buckets.clone());
+            out.push(BalanceAction::NarrowFill { attempt, buckets });
         }
         engagement.go_on(view, out);
         if engagement.has_failed(view) {
