@@ -179,9 +179,9 @@ impl Control {
         match input {
             Input::Message { from, message } => self.on_message(from, message),
             Input::Tick => {}
-            Input::FillDone { attempt, epoch } => self.on_fill_done(attempt, epoch),
+            Input::FillDone { attempt, filled } => self.on_fill_done(attempt, &filled),
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
-            Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
+            Input::Drained { buckets } => self.on_drained(&buckets),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
             Input::Beat { to, remaining_bytes, lags } => {
@@ -197,6 +197,7 @@ impl Control {
             Input::Memory(report) => self.on_memory(report),
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(report) => self.on_sizes(report),
+            Input::LinkUp(node) => self.feed_balancer(balance::BalanceInput::LinkUp { node }),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),

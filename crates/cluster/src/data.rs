@@ -35,7 +35,8 @@ use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
 use crate::serving::ServingPlane;
 
-/// The bucket that is being copied to another node, as far as applying a new map needs to know it.
+/// A bucket that is being copied to another node, or was and is not decided on, as far as applying a new map
+/// needs to know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     pub bucket: Hashmask,
@@ -107,9 +108,9 @@ pub trait Plane: ServingPlane {
     /// Yields the CPU to the threads that serve clients.
     fn give_way(&self);
 
-    /// Lends `work` the bucket that is being copied. No new map is applied while `work` runs, and none is half
-    /// applied: every decision in there sees a single map.
-    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
+    /// Lends `work` the buckets that are being copied. No new map is applied while `work` runs, and none is
+    /// half applied: every decision in there sees a single map.
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Vec<Outgoing>) -> R) -> R;
     /// Sends a report to the control plane.
     fn report(&self, report: Report);
     /// Returns the time, by this node's clock, of the last data from this primary, or of its last report that

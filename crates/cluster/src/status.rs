@@ -335,9 +335,10 @@ impl MoveStatus {
 
     /// Returns the status of a move that a node takes part in. Only the giver knows the rule.
     pub fn of(map: &Map, engagement: &Engagement, rule: Option<Reason>) -> MoveStatus {
-        let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
+        let bucket = engagement.bucket();
+        let primary = map.bucket(bucket).and_then(Bucket::primary);
         MoveStatus {
-            bucket: engagement.bucket.to_string(),
+            bucket: bucket.to_string(),
             kind: kind(&engagement.part),
             giver: name(map, engagement.attempt.giver),
             source: primary.map_or_else(String::new, |primary| name(map, primary)),

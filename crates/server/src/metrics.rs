@@ -88,6 +88,7 @@ impl HttpSource for Shared {
         let (fills, waits) = (&self.data.fills, &self.data.parked);
         ClusterMetrics {
             epoch: status.epoch,
+            map_steps: self.data.map_number(),
             generation: status.generation,
             members: status.members.len() as u64,
             leads: status.leader.as_ref() == Some(&status.node),

@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::batch::{self, promotions_allowed};
 use super::decide::{
-    Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide, decide_leaving, promotion_rule,
+    Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide, decide_leaving,
 };
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
@@ -23,7 +24,7 @@ use super::message::{
 use super::pace::Pace;
 use crate::Moment;
 use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
-use placement::SplitMix64;
+use placement::{Hashmask, SplitMix64};
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
@@ -62,6 +63,8 @@ pub struct Balancer {
     shed_again_at: Moment,
     /// Until then a planned taker has no room, and the levels of all nodes matter.
     full_until: Moment,
+    /// Nodes whose links stand, as far as this one knows: nothing is offered to the others.
+    linked: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,6 +119,7 @@ impl Balancer {
             shed_to: BTreeMap::new(),
             shed_again_at: Moment::START,
             full_until: Moment::START,
+            linked: BTreeSet::new(),
             seen: (Epoch(0), PlanCursor::default()),
         }
     }
@@ -150,6 +154,7 @@ impl Balancer {
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
             BalanceInput::Message { from, message } => {
+                self.note_link(now, view, from, out);
                 self.on_message(now, view, from, message, out);
             }
             BalanceInput::Timer(Timer::Event { number }) => {
@@ -164,9 +169,15 @@ impl Balancer {
                 self.on_answer_due(now, attempt, out);
             }
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
-            BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            BalanceInput::FillDone { attempt, buckets } => {
+                self.on_fill_done(now, view, attempt, &buckets, out);
+            }
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
             BalanceInput::Memory(report) => self.on_memory(now, view, report, out),
+            BalanceInput::LinkUp { node } => self.on_link_up(now, view, node, out),
+            BalanceInput::LinkDown { node } => {
+                self.linked.remove(&node);
+            }
             BalanceInput::Leave(way) => self.on_leave(now, view, way, out),
         }
         self.notice_the_end(now, view, out);
@@ -189,22 +200,17 @@ impl Balancer {
             BalanceMessage::Levels { round, levels } => {
                 self.on_levels(now, view, from, round, levels, out);
             }
-            BalanceMessage::Offer { attempt, bucket, basis, what } => {
+            BalanceMessage::Offer { attempt, buckets, basis, what } => {
                 let part = MoveRole::Taking { what };
-                let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
+                let offer = Engagement { attempt, buckets, basis, taker: self.me, part };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            BalanceMessage::Fetch { attempt, bucket, basis, taker } => {
-                let part = MoveRole::Sourcing { proposed: None };
-                self.agree_or_refuse(
-                    now,
-                    view,
-                    from,
-                    Engagement { attempt, bucket, basis, taker, part },
-                    out,
-                );
+            BalanceMessage::Fetch { attempt, buckets, basis, taker } => {
+                let part = MoveRole::Sourcing { proposed: Vec::new() };
+                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, part };
+                self.agree_or_refuse(now, view, from, wanted, out);
                 if self.is_engaged_in(attempt) {
-                    out.push(BalanceAction::StartFill { attempt, bucket, taker });
+                    out.push(BalanceAction::StartFill { attempt, buckets, taker });
                 }
             }
             BalanceMessage::Accept { attempt, levels } => {
@@ -262,9 +268,12 @@ impl Balancer {
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
         // that lacks backups, or a promotion, and a busy partner will refuse.
-        let is_full = now < self.full_until;
-        if view.is_below_share(self.me) && !is_full || possible.step.kind == StepKind::Drop {
+        if possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
+        }
+        let is_full = now < self.full_until;
+        if view.is_below_share(self.me) && !is_full {
+            return self.begin_if_linked(now, view, possible, out);
         }
         let asks_all = is_full || self.has_surplus(now, view);
         let partners = || view.partners(self.me, &self.seen.1);
@@ -272,8 +281,25 @@ impl Balancer {
         self.ask_levels(asked, view, out);
     }
 
+    /// Begins a move for which no load levels are needed. The taker may have joined just now, and have no
+    /// link yet; then this node waits for it.
+    fn begin_if_linked(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        decision: Decision,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        let taker = decision.step.taker;
+        if self.linked.contains(&taker) {
+            return self.begin(now, view, decision, out);
+        }
+        send(out, taker, BalanceMessage::Ping);
+        self.set_event(now, Pace::Soon, out);
+    }
+
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
-    /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
+    /// that has just joined may have no link yet: the request is lost then, and repeated by `on_link_up`.
     fn ask_levels(
         &mut self,
         waiting: BTreeSet<NodeId>,
@@ -288,6 +314,44 @@ impl Balancer {
         out.push(BalanceAction::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
         let epoch = view.map.epoch();
         self.asking = Some(LevelsRound { round, epoch, waiting, answers: BTreeMap::new() });
+    }
+
+    /// Repeats a request for load levels that was lost because the link did not stand yet.
+    fn on_link_up(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        self.note_link(now, view, node, out);
+        let asking = self.asking.as_ref().filter(|asking| asking.waiting.contains(&node));
+        let Some(round) = asking.map(|asking| asking.round) else { return };
+        if view.is_below_share(self.me) {
+            // By the present map it needs no load levels.
+            self.asking = None;
+            self.set_event(now, Pace::MyTurn, out);
+        } else {
+            send(out, node, BalanceMessage::AskLevels { round });
+        }
+    }
+
+    /// Records that the link to a node stands; this node may have waited for that.
+    fn note_link(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.linked.insert(node) {
+            return;
+        }
+        self.linked.retain(|node| view.map.member(*node).is_some());
+        let is_idle = self.engagement.is_none() && self.asking.is_none();
+        if is_idle && view.plan.concerning(self.me).next().is_some() {
+            self.set_event(now, Pace::MyTurn, out);
+        }
     }
 
     fn on_levels(
@@ -376,7 +440,7 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: PlanView,
-        decision: Decision,
+        mut decision: Decision,
         out: &mut Vec<BalanceAction>,
     ) {
         let Step { kind, bucket, taker, .. } = decision.step;
@@ -397,13 +461,30 @@ impl Balancer {
             StepKind::Fill => Offered::Fill,
             StepKind::GivePrimary | StepKind::GiveBackup => Offered::Gift,
         };
+        let buckets = self.buckets_together(view, &decision);
+        decision.buckets = buckets.len();
         let part = MoveRole::Offering { decision: Box::new(decision) };
-        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
-        send(out, taker, BalanceMessage::Offer { attempt, bucket, basis, what });
+        let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
+        send(out, taker, offer);
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
         });
+    }
+
+    /// Returns the buckets that move together with the decided one: as many as the taker has room for.
+    fn buckets_together(&self, view: PlanView, decision: &Decision) -> Vec<Hashmask> {
+        let is_quick = self.intent == Intent::Leave(LeaveWay::Quick);
+        if is_quick || decision.rule == Reason::ShortOfMemory {
+            return vec![decision.step.bucket];
+        }
+        let mut buckets = batch::buckets_of(view, &self.seen.1, decision);
+        if let Some(levels) = self.heard.get(&decision.step.taker) {
+            let fit = levels.vitals.memory.room() / self.average_copy(view).max(1);
+            buckets.truncate(usize::try_from(fit).unwrap_or(usize::MAX).max(1));
+        }
+        buckets
     }
 
     fn on_accept(
@@ -424,7 +505,7 @@ impl Balancer {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
-                engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
+                engagement.part = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
                 out.push(BalanceAction::Decided(*decision));
             }
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
@@ -440,11 +521,15 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let step = decision.step;
-        let promotes = step.kind == StepKind::Promote;
-        if promotes && !self.may_still_promote(view, &decision, levels) {
-            let attempt = self.engagement.as_ref().expect("agreed on just now").attempt;
-            send(out, step.taker, BalanceMessage::Forget { attempt });
-            return self.disengage(now, Pace::Soon, out);
+        if step.kind == StepKind::Promote {
+            let allowed = self.promotions_still_allowed(view, &decision, levels);
+            let engagement = self.engagement.as_mut().expect("agreed on just now");
+            if allowed == 0 {
+                let attempt = engagement.attempt;
+                send(out, step.taker, BalanceMessage::Forget { attempt });
+                return self.disengage(now, Pace::Soon, out);
+            }
+            engagement.buckets.truncate(allowed);
         }
         if step.source == self.me {
             return self.start_own(view, decision, out);
@@ -452,36 +537,40 @@ impl Balancer {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
         engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
-        let (bucket, taker) = (step.bucket, step.taker);
-        send(out, step.source, BalanceMessage::Fetch { attempt, bucket, basis, taker });
+        let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+        send(out, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
         });
     }
 
-    /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
-    fn may_still_promote(
+    /// Returns how many promotions still help, by the latest numbers the taker has sent.
+    fn promotions_still_allowed(
         &mut self,
         view: PlanView,
         decision: &Decision,
         levels: LoadLevels,
-    ) -> bool {
+    ) -> usize {
+        if self.intent != Intent::Stay {
+            return 1;
+        }
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
         let phase = view.phase(&mut self.seen.1);
-        self.intent != Intent::Stay || promotion_rule(view, &decision.step, taker, phase).is_some()
+        promotions_allowed(view, &decision.step, taker, phase, decision.buckets)
     }
 
     /// Starts the promotion or the fill itself, because the giver is the primary.
     fn start_own(&mut self, view: PlanView, decision: Decision, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
-        let mut proposed = None;
+        let mut proposed = Vec::new();
         if step.kind == StepKind::Promote {
-            proposed = engagement.propose_promotion(view, out);
+            proposed = engagement.propose_promotions(view, out);
         } else {
-            out.push(BalanceAction::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+            let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+            out.push(BalanceAction::StartFill { attempt, buckets, taker });
         }
         engagement.part = MoveRole::Giving { step, proposed };
         out.push(BalanceAction::Decided(decision));
@@ -534,7 +623,9 @@ impl Balancer {
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.is_awaited(self.me);
-        let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
+        let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
+        let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
+        let refusal = if !fits {
             Some(Refused::OtherMap)
         } else if self.engagement.is_some()
             || brings && wanted.taker == self.me
@@ -551,15 +642,25 @@ impl Balancer {
         }
         send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
         if matches!(wanted.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
-            self.taken_bytes += self.average_copy(view);
+            self.taken_bytes += self.average_copy(view) * wanted.buckets.len() as u64;
         }
         self.engagement = Some(wanted);
     }
 
-    fn on_fill_done(&mut self, view: PlanView, attempt: Attempt, out: &mut Vec<BalanceAction>) {
-        if self.is_engaged_in(attempt) {
-            let engagement = self.engagement.as_mut().expect("engaged in this attempt");
-            engagement.propose_copy(view, out);
+    fn on_fill_done(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        attempt: Attempt,
+        filled: &[Hashmask],
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.is_engaged_in(attempt) {
+            return;
+        }
+        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        if !engagement.propose_copies(view, filled, out) {
+            self.abandon(now, out);
         }
     }
 
@@ -575,10 +676,12 @@ impl Balancer {
             return;
         };
         if engagement.basis != view.plan.basis() {
-            if !engagement.is_planned(view) {
+            if !engagement.keep_planned(view) {
                 return self.abandon(now, out);
             }
             engagement.basis = view.plan.basis();
+            let (attempt, buckets) = (engagement.attempt, engagement.buckets.clone());
+            out.push(BalanceAction::NarrowFill { attempt, buckets });
         }
         engagement.go_on(view, out);
         if engagement.has_failed(view) {
@@ -686,7 +789,8 @@ impl Balancer {
         let Step { bucket, taker, .. } = decision.step;
         let (attempt, basis) = (self.next_attempt(), view.plan.basis());
         let part = MoveRole::Offering { decision: Box::new(decision.clone()) };
-        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
+        let buckets = vec![bucket];
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
         self.start_own(view, decision, out);
     }
 

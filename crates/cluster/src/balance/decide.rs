@@ -2,7 +2,7 @@
 //!
 //! 1. Promote, if that evens out primaries and the giver does not end with fewer than the taker. While
 //!    anything is still to be copied, the taker may not end with more primaries than backups: it may
-//!    still get enough primaries by copies.
+//!    still get enough primaries by copies. A few promotions wait until there are more (`batch.rs`).
 //! 2. Fill a bucket of this node that has too few backups; one with a single copy first.
 //! 3. Give a copy away, of the kind this node has more of.
 //! 4. Drop a copy that is one too many.
@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use placement::Hashmask;
 use smallvec::SmallVec;
 
+use super::batch::{promotions_allowed, room_for};
 use super::levels::Readiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
@@ -74,6 +75,8 @@ pub enum Reason {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     pub step: Step,
+    /// Number of buckets that move together. The step names the first of them.
+    pub buckets: usize,
     pub rule: Reason,
     pub giver: LoadAndShare,
     pub taker: LoadAndShare,
@@ -102,6 +105,13 @@ pub struct PlanCursor {
     copied: usize,
     /// Places in the plan that concern the node and are not done yet; `None` before the first decision.
     open: Option<Vec<u32>>,
+}
+
+impl PlanCursor {
+    /// Returns the plans that concern the node and were not done at its last decision.
+    pub(super) fn open_plans<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a BucketPlan> {
+        self.open.iter().flatten().map(|place| &plan.buckets()[*place as usize])
+    }
 }
 
 impl PlanView<'_> {
@@ -148,8 +158,7 @@ impl PlanView<'_> {
                 last = node;
             }
         };
-        for place in seen.open.iter().flatten() {
-            let plan = &self.plan.buckets()[*place as usize];
+        for plan in seen.open_plans(self.plan) {
             let bucket = self.bucket(plan);
             let primary = bucket.primary();
             let given = |copy: &&NewCopy| copy.giver.or(primary) == Some(me);
@@ -202,10 +211,15 @@ pub fn decide(
     });
     let decider = Decider { view, me, phase, readiness: &readiness };
     let mine = || mine.iter().copied();
+    let promotion = decider.promotion(mine());
+    // Each promotion costs clients a redirect and a look at the map, so a few wait for more.
+    if promotion.as_ref().is_some_and(|it| decider.makes_a_batch(&it.step)) {
+        return promotion;
+    }
     decider
-        .promotion(mine())
-        .or_else(|| decider.fill(mine()))
+        .fill(mine())
         .or_else(|| decider.gift(mine()))
+        .or(promotion)
         .or_else(|| decider.drop(mine()))
 }
 
@@ -245,13 +259,13 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
 
 /// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
 /// the taker has agreed and sent its own numbers.
-pub fn promotion_rule(
+pub(super) fn promotion_rule(
     view: PlanView,
     step: &Step,
+    giver: Load,
     taker: Load,
     phase: PlanPhase,
 ) -> Option<Reason> {
-    let giver = view.map.load(step.giver);
     let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
     let giver_after = u64::from(giver.primaries.saturating_sub(1)) * taker_weight;
     let taker_after = u64::from(taker.primaries + 1) * giver_weight;
@@ -287,7 +301,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
 
     fn decision(&self, step: Step, rule: Reason) -> Decision {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
-        Decision { step, rule, giver, taker }
+        Decision { step, buckets: 1, rule, giver, taker }
     }
 
     fn promotion<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
@@ -321,7 +335,14 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         if !self.may_be_promoted(step.taker) {
             return None;
         }
-        promotion_rule(self.view, step, self.view.map.load(step.taker), self.phase)
+        let load = |node| self.view.map.load(node);
+        promotion_rule(self.view, step, load(step.giver), load(step.taker), self.phase)
+    }
+
+    /// Returns whether the rules permit as many promotions like this one as move together.
+    fn makes_a_batch(&self, step: &Step) -> bool {
+        let (taker, room) = (self.view.map.load(step.taker), room_for(step.bucket));
+        promotions_allowed(self.view, step, taker, self.phase, room) == room
     }
 
     fn fill<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {

@@ -105,9 +105,9 @@ impl Plan {
         };
         for bucket in table.buckets().filter(|_| table.copies > 0) {
             let held = &table.held[bucket];
-            if table.touched[bucket] || held[0] != primary[bucket] {
+            if table.is_touched(bucket) || held[0] != primary[bucket] {
                 let (place, target, primary) =
-                    (table.places[bucket], &table.target[bucket], primary[bucket]);
+                    (table.places[bucket], table.target(bucket), primary[bucket]);
                 let hashmask = map.bucket_at(place).hashmask;
                 let pairs = paired(table, bucket);
                 plan.add_bucket(hashmask, &Ends { place, held, target, pairs, primary });
@@ -216,7 +216,7 @@ type Pairs = SmallVec<[(Option<NodeNumber>, NodeNumber); 2]>;
 /// that leaves gives nothing away: it keeps its copies until it goes, and the primaries fill the gaps that
 /// it will leave.
 fn paired(table: &PlanTable, bucket: usize) -> Pairs {
-    let (held, target) = (&table.held[bucket], &table.target[bucket]);
+    let (held, target) = (&table.held[bucket], table.target(bucket));
     let stays = |node: &NodeNumber| !table.shares[usize::from(*node)].is_nothing();
     let mut givers = held.iter().copied().filter(|node| !target.contains(node) && stays(node));
     let takers = target.iter().copied().filter(|node| !held.contains(node));
@@ -226,9 +226,9 @@ fn paired(table: &PlanTable, bucket: usize) -> Pairs {
 /// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
 /// the bucket from it.
 fn successor(table: &PlanTable, bucket: usize) -> NodeNumber {
-    let (held, target) = (&table.held[bucket], &table.target[bucket]);
+    let (held, target) = (&table.held[bucket], table.target(bucket));
     let Some(primary) = held.first().copied() else { return 0 };
-    if !table.touched[bucket] || target.is_empty() || target.contains(&primary) {
+    if !table.is_touched(bucket) || target.is_empty() || target.contains(&primary) {
         return primary;
     }
     let pairs = paired(table, bucket);

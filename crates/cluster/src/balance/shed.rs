@@ -115,5 +115,5 @@ fn decision(
         load: view.map.load(node),
         share: view.plan.share(node).map_or(0..=0, |share| share.totals()),
     };
-    Decision { step, rule, giver: standing(giver), taker: standing(taker) }
+    Decision { step, buckets: 1, rule, giver: standing(giver), taker: standing(taker) }
 }

@@ -67,6 +67,7 @@ impl Control {
 
     pub(super) fn on_unreachable(&mut self, node: NodeId) {
         self.consensus.report_unreachable(node);
+        self.feed_balancer(balance::BalanceInput::LinkDown { node });
         self.health.unreachable.entry(node).or_insert(self.now);
     }
 
@@ -81,6 +82,7 @@ impl Control {
     }
 
     pub(super) fn on_hung_up(&mut self, node: NodeId) {
+        self.feed_balancer(balance::BalanceInput::LinkDown { node });
         self.health.hung_up.entry(node).or_insert(self.now);
     }
 

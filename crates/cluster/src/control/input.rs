@@ -29,20 +29,19 @@ pub enum Input {
     },
     /// Time has passed. Due at `Control::wake_at` at the latest.
     Tick,
-    /// The taker is in the wait set and has acknowledged the end of the fill, which named this epoch of
-    /// the bucket. Both remain true until the bucket has a later epoch; this node ensures that it gets
-    /// one.
+    /// The taker is in the wait set of these buckets and has acknowledged the ends of their fills, each
+    /// of which named this epoch of the bucket. Both remain true until the bucket has a later epoch; this
+    /// node ensures that it gets one.
     FillDone {
         attempt: Attempt,
-        epoch: Epoch,
+        filled: Vec<(Hashmask, Epoch)>,
     },
     FillFailed {
         attempt: Attempt,
     },
-    /// Nothing runs on the paused bucket any more, and all its effects are acknowledged.
+    /// Nothing runs on these paused buckets any more, and all their effects are acknowledged.
     Drained {
-        bucket: Hashmask,
-        epoch: Epoch,
+        buckets: Vec<(Hashmask, Epoch)>,
     },
     /// A member of the wait set lags, is silent or has lost its position: it is to be dropped at this
     /// epoch of the bucket.
@@ -91,6 +90,8 @@ pub enum Input {
     LookAround,
     /// The time of the wall clock, once a second.
     Clock(UnixMillis),
+    /// The control link to a node stands, whichever end made it.
+    LinkUp(NodeId),
     /// The control link to a node has broken.
     Unreachable(NodeId),
     /// The other end has closed the control link, as an operating system does for a process that ends.
@@ -107,9 +108,9 @@ pub enum Input {
 impl From<Report> for Input {
     fn from(report: Report) -> Input {
         match report {
-            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
+            Report::FillDone { attempt, filled } => Input::FillDone { attempt, filled },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
-            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
+            Report::Drained { buckets } => Input::Drained { buckets },
             Report::Beat { to, remaining_bytes, lags } => Input::Beat { to, remaining_bytes, lags },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
             Report::Stuck { node } => Input::Stuck { node },

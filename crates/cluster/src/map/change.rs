@@ -115,7 +115,8 @@ pub enum ChangeOutcome {
     /// The expected epoch was right and has been raised, but there was nothing to do: the node was not
     /// there, or already was in the target state.
     Void,
-    /// The bucket has changed or was split since the change was proposed. Nothing was done.
+    /// The bucket has changed or was split since the change was proposed, or an earlier change of the
+    /// same entry had no effect on it. Nothing was done.
     Stale,
     /// Nothing was done.
     Refused(ChangeRefusal),

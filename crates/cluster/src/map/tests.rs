@@ -463,7 +463,7 @@ fn the_bucket_received_last_is_marked_on_its_receiver() {
 }
 
 #[test]
-fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
+fn the_changes_of_a_bucket_end_with_the_first_that_comes_to_nothing() {
     let mut log = Log::of_three();
     log.add("000F/0000", B);
     let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
@@ -474,11 +474,39 @@ fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
     ];
     // C dies before it is added: B must keep its copy.
     log.commit(&Change::Dead(BTreeSet::from([C])));
-    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [ChangeOutcome::Void]);
+    let outcomes = [ChangeOutcome::Void, ChangeOutcome::Stale];
+    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), outcomes);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
     // If another change came first, the second one would otherwise find the epoch it expects.
-    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [ChangeOutcome::Stale]);
+    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [ChangeOutcome::Stale; 2]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
+}
+
+#[test]
+fn the_changes_of_other_buckets_in_an_entry_take_effect() {
+    let mut log = Log::of_three();
+    let names = ["000F/0000", "000F/0008", "000F/0004"];
+    for name in names {
+        log.add(name, B);
+    }
+    let because = DropReason::Balance;
+    let give: Vec<Change> = names
+        .iter()
+        .flat_map(|name| {
+            let (bucket, expected) = (bucket(name), log.epoch_of(name));
+            [
+                Change::AddBackup { bucket, node: C, expected },
+                Change::DropBackup { bucket, node: B, expected: expected.next(), because },
+            ]
+        })
+        .collect();
+    // The second bucket has changed since.
+    log.promote("000F/0008", B);
+    let (done, late) = (ChangeOutcome::Applied, ChangeOutcome::Stale);
+    let outcomes = log.map.apply_entry(LogIndex(99), None, &give);
+    assert_eq!(outcomes, [done, done, late, late, done, done]);
+    assert_eq!(names.map(|name| log.holders(name)), [vec![1, 3], vec![2, 1], vec![1, 3]]);
+    log.map.check_invariants();
 }
 
 #[test]

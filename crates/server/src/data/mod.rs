@@ -80,8 +80,9 @@ pub(crate) struct Data {
     pub awaiting_acks: Vec<AtomicBool>,
     /// Orders to the mover.
     mover: Sender<MoverInput>,
-    /// The bucket that the mover is copying: one at a time leaves this node. Locked while a new map is applied.
-    outgoing: Mutex<Option<Outgoing>>,
+    /// The bucket that the mover is copying, one at a time, and those of the same move that it has copied.
+    /// Locked while a new map is applied.
+    outgoing: Mutex<Vec<Outgoing>>,
     /// Reports a notice to the control thread.
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// The time at which this node left the cluster, by its own will.
@@ -184,7 +185,7 @@ impl Data {
     /// Returns the progress of the fill from here, if there is one. The caller may hold slots that the
     /// mover waits for, and so must not wait for the mover.
     pub(crate) fn filling(&self) -> Option<FillProgress> {
-        self.outgoing.try_lock()?.as_ref().map(|outgoing| FillProgress {
+        self.outgoing.try_lock()?.last().map(|outgoing| FillProgress {
             bucket: outgoing.bucket,
             sent_bytes: outgoing.progress.sent_bytes,
             percent: outgoing.progress.percent,
@@ -238,7 +239,7 @@ impl Data {
     /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
     pub(crate) fn tell_mover_if_moving(&self, input: MoverInput) {
         // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
-        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
+        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| !outgoing.is_empty());
         if is_filling || self.pausing.load(Ordering::Acquire) {
             self.tell_mover(input);
         }

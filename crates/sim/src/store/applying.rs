@@ -79,10 +79,10 @@ impl World {
             Action::MapChanged(changed) => self.follow(id, &changed),
             Action::Lease { until } => node.lease_until = until,
             Action::Order(order) => {
-                if let Order::Fill { bucket, taker, .. } = order {
-                    tell!(self, "{id} fills {bucket} to {taker}");
+                if let Order::Fill { buckets, taker, .. } = &order {
+                    tell!(self, "{id} fills {buckets:?} to {taker}");
                 }
-                if let Order::Pause { .. } = order {
+                if let Order::Pause { .. } = &order {
                     self.hands_over = Some(id);
                 }
                 self.tell_mover(id, MoverInput::Order(order));

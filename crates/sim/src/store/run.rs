@@ -5,6 +5,7 @@ use core::fmt;
 use std::time::Duration;
 
 use cluster::map::{Ack, ClusterSettings, NodeId};
+use placement::Mask;
 use sim_engine::Quality;
 
 use super::Sabotage;
@@ -109,8 +110,10 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let nodes_max = 1 + rng.below(9);
     let mut faults = Faults::new(run.seed, run.sky, nodes_max);
     let fill_rate = [None, Some(128 << 10), Some(1 << 20)][rng.below(3) as usize];
-    // With hundreds of buckets a history takes long; operators still split single ones.
+    // With hundreds of buckets a history takes long; operators still split single ones. Some histories begin with
+    // 256: those move together.
     let min_buckets = 1;
+    world.mask = if run.seed % 5 == 4 { Mask::M00FF } else { Mask::M000F };
     let backups = 1 + rng.below(2) as u8;
     // Some clusters promise less, some more.
     let ack = if run.seed % 16 == 5 { Ack::Primary } else { Ack::Backup };

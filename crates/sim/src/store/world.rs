@@ -76,6 +76,8 @@ pub(super) struct World {
     pub clocks_set_at: Vec<Moment>,
     /// True if nodes evict keys now and then.
     pub evicts: bool,
+    /// Decides the number of buckets at the start.
+    pub mask: Mask,
     /// True if nodes report their condition.
     pub has_vitals: bool,
     /// Answers received, if somebody other than `clients` asks.
@@ -228,6 +230,7 @@ impl World {
             is_linear: true,
             clocks_set_at: Vec::new(),
             evicts: false,
+            mask: Mask::M000F,
             has_vitals: false,
             heard: None,
             dies: None,
@@ -239,7 +242,7 @@ impl World {
 
     pub(super) fn found(&mut self, settings: ClusterSettings, clock: Clock) {
         let me = self.member(1);
-        let map = Map::found(me.clone(), Mask::M000F, settings);
+        let map = Map::found(me.clone(), self.mask, settings);
         self.start(&me, Begin::Found(map), None, clock);
         for client in 0..self.clients.all.len() {
             let after = ms(self.rng.below(50));

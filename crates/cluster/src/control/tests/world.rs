@@ -102,7 +102,7 @@ pub(super) struct Node {
     /// True if fills begin but never end.
     pub(super) holds_fills: bool,
     pub(super) holds_drains: bool,
-    pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
+    pub(super) fills: Vec<(balance::Attempt, Vec<Hashmask>, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
     /// Set once it was asked to hand over everything to another generation.
     pub(super) hands_over: bool,
@@ -276,8 +276,8 @@ impl World {
         let node = self.nodes.get_mut(&NodeId(node)).unwrap();
         node.holds_fills = false;
         let (id, fills) = (node.me.id, std::mem::take(&mut node.fills));
-        for (attempt, bucket, _) in fills {
-            self.finish_fill(id, attempt, bucket);
+        for (attempt, buckets, _) in fills {
+            self.finish_fill(id, attempt, &buckets);
         }
     }
 
@@ -553,20 +553,25 @@ impl World {
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
             Action::Lease { until } => node.lease_until = until,
-            Action::Order(Order::Fill { attempt, bucket, taker }) => {
-                node.fills.push((attempt, bucket, taker));
+            Action::Order(Order::Fill { attempt, buckets, taker }) => {
+                node.fills.push((attempt, buckets.clone(), taker));
                 if !node.holds_fills {
-                    self.finish_fill(id, attempt, bucket);
+                    self.finish_fill(id, attempt, &buckets);
+                }
+            }
+            Action::Order(Order::Narrow { attempt, buckets }) => {
+                for (_, known, _) in node.fills.iter_mut().filter(|(it, ..)| *it == attempt) {
+                    known.retain(|bucket| buckets.contains(bucket));
                 }
             }
             Action::Order(Order::Cancel { attempt }) => {
                 node.fills.retain(|(known, ..)| *known != attempt);
             }
-            Action::Order(Order::Pause { bucket, epoch, .. }) => {
-                node.paused.insert(bucket, epoch);
-                node.drains.push((bucket, epoch));
+            Action::Order(Order::Pause { buckets, .. }) => {
+                node.paused.extend(buckets.iter().copied());
+                node.drains.extend(buckets.iter().copied());
                 if !node.holds_drains {
-                    let input = Input::Drained { bucket, epoch };
+                    let input = Input::Drained { buckets };
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
@@ -583,12 +588,15 @@ impl World {
         }
     }
 
-    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, bucket: Hashmask) {
+    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, buckets: &[Hashmask]) {
         let node = &self.nodes[&source];
-        let known = node.map.as_ref().and_then(|map| map.bucket(bucket));
-        let input = match known {
-            Some(bucket) => Input::FillDone { attempt, epoch: bucket.epoch },
-            None => Input::FillFailed { attempt },
+        let known = |bucket| node.map.as_ref().and_then(|map| map.bucket(bucket));
+        let known = buckets.iter().filter_map(|bucket| known(*bucket));
+        let filled: Vec<_> = known.map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
+        let input = if filled.is_empty() {
+            Input::FillFailed { attempt }
+        } else {
+            Input::FillDone { attempt, filled }
         };
         let to = node.me;
         self.push(ms(1), Event::Data { to, input });

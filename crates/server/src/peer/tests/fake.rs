@@ -93,13 +93,14 @@ impl DataPlane for FakeData {
     fn timers_link(&self, _: Peer, _: TcpStream) {}
     fn order(&self, order: Order) {
         match order {
-            Order::Fill { attempt, bucket, .. } => {
+            Order::Fill { attempt, buckets, .. } => {
                 let map = self.state.lock().map.clone().expect("fills begin by a map");
-                let epoch = map.bucket(bucket).expect("it is there").epoch;
-                self.tell(Input::FillDone { attempt, epoch });
+                let epoch = |bucket| map.bucket(bucket).expect("it is there").epoch;
+                let filled = buckets.into_iter().map(|bucket| (bucket, epoch(bucket))).collect();
+                self.tell(Input::FillDone { attempt, filled });
             }
-            Order::Pause { bucket, epoch, .. } => self.tell(Input::Drained { bucket, epoch }),
-            Order::Cancel { .. } => {}
+            Order::Pause { buckets, .. } => self.tell(Input::Drained { buckets }),
+            Order::Cancel { .. } | Order::Narrow { .. } => {}
         }
     }
     fn met(&self, _: Endpoints) {}
