@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use cluster::status::{Status, name};
 use commands::{Flag, Group, Histogram, Spec};
+use settings::Secret;
 
 use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
@@ -67,6 +68,10 @@ impl HttpSource for Shared {
             StartupPhase::Ready if self.data.lease.is_valid() => NodeReadiness::Ready,
             StartupPhase::Ready => NodeReadiness::NotReady("cut off from the cluster"),
         }
+    }
+
+    fn password(&self) -> Secret {
+        self.settings.load().requirepass.clone()
     }
 
     fn cluster(&self) -> Status {

@@ -225,6 +225,7 @@ impl Node {
             control,
             outlook: Arc::default(),
             merging: Merging::default(),
+            guesses: Arc::default(),
             news: News::default(),
             timers: Arc::clone(&timers.hub),
             settings: ArcSwap::from_pointee(settings),
@@ -558,10 +559,16 @@ fn io_threads(settings: &Settings) -> usize {
 fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
     let settings = shared.settings.load();
     let Some(port) = settings.effective_http_port() else { return Ok(None) };
-    let addr = SocketAddr::new(settings.bind, port);
-    let host_names = settings.advertise.iter().map(|advertise| advertise.host.clone()).collect();
-    let admin_token = settings.admin_token.clone();
-    let options = HttpOptions { addr, host_names, admin_token };
+    let addr = SocketAddr::new(settings.effective_http_bind(), port);
+    let advertised = settings.advertise.iter().map(|advertise| advertise.host.clone());
+    let allowed = settings.http_allowed_hosts.0.iter().cloned();
+    let options = HttpOptions {
+        addr,
+        host_names: advertised.chain(allowed).collect(),
+        admin_token: settings.admin_token.clone(),
+        open: settings.http_open,
+        guesses: Arc::clone(&shared.guesses),
+    };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
     server.map(Some).map_err(|error| StartError::Address { addr, error })
 }

@@ -96,6 +96,17 @@ choice! {
 }
 
 choice! {
+    /// The HTTP paths that need no credentials although clients need a password.
+    HttpOpen {
+        Nothing = "nothing",
+        /// `/healthz` and `/readyz`.
+        Health = "health",
+        /// These two and `/metrics`, under any host name.
+        Metrics = "metrics",
+    }
+}
+
+choice! {
     /// The initial number of buckets of a new cluster. Buckets are split when there are too few of them.
     Buckets {
         B16 = "16",
@@ -126,6 +137,7 @@ macro_rules! optional {
     )+};
 }
 optional! {
+    core::net::IpAddr = core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST);
     u8 = 0;
     String = String::new();
     InitialAck = InitialAck::Backup;

@@ -22,8 +22,12 @@ use core::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
-pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+pub use addresses::{
+    Advertise, AllowedCallbacks, ExtraPort, HostNames, JoinAddress, JoinAddresses, SidePort,
+};
+pub use choices::{
+    Buckets, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
+};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
 pub use kind::{SettingKind, SettingUnit};
@@ -42,6 +46,10 @@ pub struct Settings {
     /// 0 lets the system choose a free port.
     pub port: u16,
     pub http_port: SidePort,
+    /// `None`: the same address as `bind`.
+    pub http_bind: Option<IpAddr>,
+    pub http_allowed_hosts: HostNames,
+    pub http_open: HttpOpen,
     pub peer_port: SidePort,
     pub any_port: ExtraPort,
     /// The address announced to clients, if it differs from `bind` and `port`.
@@ -111,6 +119,9 @@ impl Default for Settings {
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 6379,
             http_port: SidePort::Offset,
+            http_bind: None,
+            http_allowed_hosts: HostNames::default(),
+            http_open: HttpOpen::Health,
             peer_port: SidePort::Offset,
             any_port: ExtraPort::Off,
             advertise: None,
@@ -159,6 +170,23 @@ impl Settings {
     /// chooses the client port, it also chooses this one.
     pub fn effective_http_port(&self) -> Option<u16> {
         self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
+    }
+
+    /// Returns the address on which the HTTP port listens.
+    pub fn effective_http_bind(&self) -> IpAddr {
+        self.http_bind.unwrap_or(self.bind)
+    }
+
+    /// Returns whether only processes on this machine can connect.
+    pub fn is_local(&self) -> bool {
+        let http_is_local =
+            self.effective_http_port().is_none() || self.effective_http_bind().is_loopback();
+        self.bind.is_loopback() && http_is_local
+    }
+
+    /// Returns the addresses that timers of this node may call.
+    pub fn callback_rules(&self) -> timers::AllowRules {
+        self.timers_allow_callbacks.rules(self.is_local())
     }
 
     /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].

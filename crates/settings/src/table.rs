@@ -2,7 +2,9 @@
 //! `CONFIG GET` patterns, the documentation.
 
 use super::addresses::SidePort;
-use super::choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+use super::choices::{
+    Buckets, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
+};
 use super::kind::{SettingKind, SettingUnit, SettingValue};
 use super::{SettingRefusal, Settings};
 
@@ -191,6 +193,10 @@ pub static TABLE: &[SettingSpec] = &[
         "The port for clients; 0 for any free port"),
     row!(Network "http-port" Start http_port, SettingKind::SidePort { offset: SidePort::HTTP_OFFSET },
         "The port for the console, metrics, health checks and timers"),
+    row!(Network "http-bind" Start http_bind, SettingKind::Address,
+        "The address the HTTP port listens on; empty for the same as bind"),
+    row!(Network "http-allowed-hosts" Start http_allowed_hosts, SettingKind::HostNames,
+        "Names under which the HTTP port answers, besides addresses, localhost and the name in advertise"),
     row!(Network "peer-port" Start peer_port, SettingKind::SidePort { offset: SidePort::PEER_OFFSET },
         "The port for other nodes; off for a node that stays alone"),
     row!(Network "any-port" Start any_port, SettingKind::ExtraPort,
@@ -251,6 +257,8 @@ pub static TABLE: &[SettingSpec] = &[
         "A file that holds the password for clients"),
     row!(Security "secret-file" Start secret_file, SettingKind::Path,
         "A file that holds the secret shared by the nodes of a cluster"),
+    row!(Security "http-open" Start http_open, SettingKind::OneOf(HttpOpen::WORDS),
+        "HTTP paths that need no credentials although there is a password: health for /healthz and /readyz, metrics for these and /metrics"),
     row!(Security "timers.allow-callbacks" Start timers_allow_callbacks, SettingKind::Networks,
         "Allowed destinations of timer callbacks: local for loopback and private networks, any, or networks; never the cluster's own ports"),
     row!(Security "admin-token-file" Start admin_token_file, SettingKind::Path,

@@ -126,7 +126,7 @@ impl Hub {
         };
         let file = settings.data_dir.as_deref().map(keep::file);
         let password = RwLock::new(settings.requirepass.clone());
-        let rules = RwLock::new(settings.timers_allow_callbacks.rules().clone());
+        let rules = RwLock::new(settings.callback_rules());
         Hub { me, inner: Mutex::new(inner), work, control, rules, file, password }
     }
 
@@ -289,11 +289,6 @@ impl Hub {
 
     pub(super) fn with_core<T>(&self, look: impl FnOnce(&mut Timers) -> T) -> T {
         look(&mut self.inner.lock().core)
-    }
-
-    /// Returns whether clients of the store need a password.
-    pub(super) fn needs_password(&self) -> bool {
-        !self.password.read().is_empty()
     }
 
     pub(super) fn password(&self) -> Secret {
