@@ -1,7 +1,7 @@
 //! Memory usage: the allocator's figure, refreshed now and then, plus what commands have added or freed since.
 
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Queries the allocator. `allocated` takes a new snapshot; the other methods read the same snapshot.
 pub trait MemoryProbe: Send + Sync + 'static {
@@ -57,6 +57,8 @@ pub(crate) struct MemoryGauge {
     since: AtomicI64,
     /// The part of `probed` that is not data: see `counted`.
     buffered: AtomicU64,
+    /// The memory of timers, which have a limit of their own.
+    timers: OnceLock<Arc<AtomicU64>>,
     peak: AtomicU64,
     /// Bytes in use before the first client connected.
     startup: AtomicU64,
@@ -69,6 +71,7 @@ impl MemoryGauge {
             probed: AtomicU64::new(0),
             since: AtomicI64::new(0),
             buffered: AtomicU64::new(0),
+            timers: OnceLock::new(),
             peak: AtomicU64::new(0),
             startup: AtomicU64::new(0),
         };
@@ -82,9 +85,19 @@ impl MemoryGauge {
     }
 
     /// Returns the memory that counts against `maxmemory`. Data queued for other nodes does not count: evicting
-    /// for it would only enlarge the queue, because every eviction is sent to them, too.
+    /// for it would only enlarge the queue, because every eviction is sent to them, too. Timers do not count:
+    /// evicting keys would not free them.
     pub(crate) fn counted(&self) -> u64 {
-        self.used().saturating_sub(self.buffered())
+        self.used().saturating_sub(self.buffered()).saturating_sub(self.timers())
+    }
+
+    /// Leaves the memory of timers out of what counts, from now on.
+    pub(crate) fn leave_out(&self, timers: Arc<AtomicU64>) {
+        let _ = self.timers.set(timers); // A node has one timer service.
+    }
+
+    fn timers(&self) -> u64 {
+        self.timers.get().map_or(0, |timers| timers.load(Relaxed))
     }
 
     /// Returns the bytes queued for other nodes, or received from them in part.
@@ -128,6 +141,17 @@ impl MemoryGauge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timers_do_not_count_as_data() {
+        let probe = Arc::new(AtomicU64::new(9_000));
+        let gauge = MemoryGauge::new(probe as Arc<dyn MemoryProbe>);
+        let timers = Arc::new(AtomicU64::new(2_000));
+        gauge.leave_out(Arc::clone(&timers));
+        assert_eq!((gauge.used(), gauge.counted()), (9_000, 7_000));
+        timers.store(500, Relaxed);
+        assert_eq!(gauge.counted(), 8_500);
+    }
 
     #[test]
     fn what_waits_for_other_nodes_does_not_count_as_data() {

@@ -204,6 +204,7 @@ impl Node {
         let watching = Watching::new(count, &table);
         let seed = seed(life, client_addr);
         let keyspace = Keyspace::new(Role::Absent, seed, options.memory, garbage);
+        keyspace.memory.leave_out(Arc::clone(&timers.hub.bytes));
         let kept = KeptCopies::on(identity.directory.clone());
         let view = unentered(&identity.me);
         let shared = Arc::new(Shared {

@@ -84,6 +84,9 @@ pub struct Settings {
     /// Minutes after which a key's counter is decremented by one.
     pub lfu_decay_time: u32,
 
+    /// In bytes; 0 for a part of `maxmemory`: see [`Settings::timer_bytes_max`].
+    pub timers_maxmemory: u64,
+
     pub maxclients: u32,
     /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
@@ -143,6 +146,7 @@ impl Default for Settings {
             maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
+            timers_maxmemory: 0,
             maxclients: 10_000,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
@@ -187,6 +191,17 @@ impl Settings {
     /// Returns the addresses that timers of this node may call.
     pub fn callback_rules(&self) -> timers::AllowRules {
         self.timers_allow_callbacks.rules(self.is_local())
+    }
+
+    /// Returns the maximum memory of timers.
+    pub fn timer_bytes_max(&self) -> u64 {
+        const WITHOUT_MAXMEMORY: u64 = 1 << 30;
+        const MIN: u64 = 1 << 20;
+        match (self.timers_maxmemory, self.maxmemory) {
+            (0, 0) => WITHOUT_MAXMEMORY,
+            (0, maxmemory) => (maxmemory / 10).max(MIN),
+            (bytes, _) => bytes,
+        }
     }
 
     /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].

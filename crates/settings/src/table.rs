@@ -241,6 +241,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Factor that slows the growth of the access counter under an lfu policy"),
     row!(Memory "lfu-decay-time" Cluster lfu_decay_time, COUNT,
         "Minutes after which the access counter is decremented by one; 0 for never"),
+    row!(Memory "timers.maxmemory" RunTime timers_maxmemory, ANY_SIZE,
+        "Memory for timers, which maxmemory does not include; 0 for a tenth of maxmemory, or 1gb without one"),
 
     row!(Limits "maxclients" RunTime maxclients, SettingKind::Integer { min: 1, max: u32::MAX as i64 },
         "Clients that may be connected at a time"),

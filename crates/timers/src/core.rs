@@ -130,6 +130,16 @@ impl Timers {
         std::mem::swap(&mut self.out, out);
     }
 
+    /// Returns the memory of this node's timers, copies and tombstones.
+    pub fn bytes(&self) -> u64 {
+        self.table.bytes()
+    }
+
+    /// Changes the limit of that memory. What is stored stays.
+    pub fn set_bytes_max(&mut self, bytes_max: u64) {
+        self.settings.bytes_max = bytes_max;
+    }
+
     /// Returns when `Tick` should be sent if no other input arrives.
     pub fn next_wake(&self) -> Option<MonotonicMillis> {
         let again = self.awaits_anybody().then_some(self.again_at);

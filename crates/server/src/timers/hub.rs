@@ -3,6 +3,7 @@
 //! Called by HTTP handlers, by the control thread (maps, leases) and by `service.rs`. Nothing in here blocks:
 //! messages, callbacks and answers are passed on to their senders.
 
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -66,6 +67,8 @@ pub(crate) struct Hub {
     pub(super) file: Option<PathBuf>,
     /// The password for the client port, which commands of timers need, too.
     password: RwLock<Secret>,
+    /// The memory of this node's timers.
+    pub(crate) bytes: Arc<AtomicU64>,
 }
 
 struct HubState {
@@ -111,7 +114,9 @@ impl Hub {
         settings: &Settings,
         control: ControlHandle,
     ) -> Hub {
-        let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
+        let limits =
+            TimerSettings { bytes_max: settings.timer_bytes_max(), ..TimerSettings::default() };
+        let core = Timers::new(timer_peer(me), draw_number(), now(), limits);
         let inner = HubState {
             core,
             waiting: BTreeMap::new(),
@@ -127,7 +132,8 @@ impl Hub {
         let file = settings.data_dir.as_deref().map(keep::file);
         let password = RwLock::new(settings.requirepass.clone());
         let rules = RwLock::new(settings.callback_rules());
-        Hub { me, inner: Mutex::new(inner), work, control, rules, file, password }
+        let (inner, bytes) = (Mutex::new(inner), Arc::default());
+        Hub { me, inner, work, control, rules, file, password, bytes }
     }
 
     /// Passes an input to the core, and carries out the resulting actions.
@@ -158,6 +164,7 @@ impl Hub {
                 }
             }
         }
+        self.bytes.store(inner.core.bytes(), Relaxed);
         let due = inner.core.next_wake();
         if due.is_some_and(|due| inner.sleeps_until.is_none_or(|until| due < until)) {
             inner.sleeps_until = due;
@@ -298,6 +305,7 @@ impl Hub {
     /// Takes settings changed at run time.
     pub(crate) fn settings_changed(&self, settings: &Settings) {
         *self.password.write() = settings.requirepass.clone();
+        self.inner.lock().core.set_bytes_max(settings.timer_bytes_max());
     }
 
     fn do_later(&self, work: Work) {

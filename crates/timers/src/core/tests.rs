@@ -368,6 +368,32 @@ fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
 }
 
 #[test]
+fn a_node_whose_timers_are_too_large_takes_only_what_adds_nothing() {
+    let bytes_max = 100_000;
+    let limits = TimerSettings { bytes_max, ..TimerSettings::default() };
+    let mut cluster = Cluster::with(1, limits);
+    let sized = |bytes: usize| {
+        let callback = Callback::Publish { channel: "c".into(), message: "x".repeat(bytes) };
+        TimerSpec { callback, ..spec(SECOND * 1_000, 1) }
+    };
+    let small = cluster.create(sized(10));
+    let large = cluster.create(sized(60_000));
+    let last = cluster.create(sized(60_000));
+    assert!((bytes_max..bytes_max + 70_000).contains(&cluster.nodes[0].bytes()));
+    let full = Some(TimerAnswer::Refused(TimerRefusal::Full));
+    let wish = TimerRequest::Create { spec: sized(1), factor: ReplicationFactor::DEFAULT };
+    assert_eq!(cluster.ask(wish.clone()), full);
+    assert_eq!(cluster.ask(TimerRequest::Put { id: small, spec: sized(60_000) }), full);
+    let put = cluster.ask(TimerRequest::Put { id: large, spec: sized(10) });
+    assert_eq!(put, Some(TimerAnswer::Done(large)));
+    assert!(matches!(cluster.ask(wish), Some(TimerAnswer::Done(_))), "there is room again");
+    for id in [small, large, last] {
+        assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
+    }
+    assert!(cluster.nodes[0].bytes() < 1_000, "one timer and three tombstones");
+}
+
+#[test]
 fn a_node_without_a_map_refuses() {
     let now = Now { moment: MonotonicMillis(0), wall: 0 };
     let mut node = Timers::new(node_id(0), 1, now, TimerSettings::default());
