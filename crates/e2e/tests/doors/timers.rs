@@ -72,3 +72,18 @@ fn a_timer_set_by_a_client_is_not_shown_to_strangers() {
     let seen = ask_as(node.http_port(), PASSWORD, "GET", &path, "");
     assert!(seen.body.contains("top-secret-value"), "{}", seen.body);
 }
+
+#[test]
+fn a_node_that_others_reach_calls_no_local_address_unless_told_to() {
+    let call = |node: &Server| {
+        let body = "{\"timing\":{\"interval\":60},\
+                    \"callback\":{\"http\":{\"uri\":\"http://127.0.0.1:9/\",\"opaque\":\"\"}}}";
+        ask_as(node.http_port(), PASSWORD, "POST", "/timers", body)
+    };
+    let node = node_with_password("reached", &["--http-bind", "0.0.0.0"]);
+    let refused = call(&node);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.contains("timers.allow-callbacks"), "{}", refused.body);
+    let flags = ["--http-bind", "0.0.0.0", "--timers.allow-callbacks", "local"];
+    assert_eq!(call(&node_with_password("told", &flags)).status, 200);
+}

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use cluster::Moment;
 use cluster::map::{Map, Peer};
 use parking_lot::{Mutex, RwLock};
-use settings::{Secret, Settings};
+use settings::{ExtraPort, Secret, Settings};
 use timers::{
     AllowRules, Call, MembersEpoch, MonotonicMillis, Now, Parted, RequestId, Stats, TimerAction,
     TimerAnswer, TimerInput, TimerMember, TimerMessage, TimerRequest, TimerSettings, Timers,
@@ -67,6 +67,8 @@ pub(crate) struct Hub {
     pub(super) file: Option<PathBuf>,
     /// The password for the client port, which commands of timers need, too.
     password: RwLock<Secret>,
+    /// This node's any-port, which is not in the map.
+    any_port: Option<SocketAddr>,
     /// The memory of this node's timers.
     pub(crate) bytes: Arc<AtomicU64>,
 }
@@ -133,7 +135,11 @@ impl Hub {
         let password = RwLock::new(settings.requirepass.clone());
         let rules = RwLock::new(settings.callback_rules());
         let (inner, bytes) = (Mutex::new(inner), Arc::default());
-        Hub { me, inner, work, control, rules, file, password, bytes }
+        let any_port = match settings.any_port {
+            ExtraPort::At(port) => Some(SocketAddr::new(settings.bind, port)),
+            ExtraPort::Off => None,
+        };
+        Hub { me, inner, work, control, rules, file, password, any_port, bytes }
     }
 
     /// Passes an input to the core, and carries out the resulting actions.
@@ -252,7 +258,8 @@ impl Hub {
         }
         note_divergence(&mut inner, map);
         inner.basis = map.basis().0;
-        self.rules.write().set_own(own_ports(map));
+        let own = own_ports(map).into_iter().chain(self.any_port).collect();
+        self.rules.write().set_own(own);
         let member = |member: &cluster::map::Member| TimerMember {
             id: timer_peer(member.peer()),
             name: member.name.clone(),
