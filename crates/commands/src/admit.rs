@@ -291,11 +291,9 @@ fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<Locks, Error> {
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 
-/// Returns whether these are the first words of an HTTP request: a web page made a browser connect to us, and the
-/// commands in the request's body must not run. Like Redis, we send no reply.
+/// Returns whether a request comes from a web page. Like Redis, we send no reply.
 fn is_http(request: &Request<'_>) -> bool {
-    let is = |name: &[u8]| request.args.at(0).eq_ignore_ascii_case(name);
-    request.spec.is_none() && (is(b"post") || is(b"host:"))
+    request.spec.is_none() && resp::is_http(request.args.at(0))
 }
 
 /// Maximum number of bytes of the arguments that an error reply repeats.

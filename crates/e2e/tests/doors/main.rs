@@ -1,5 +1,6 @@
 //! Attempts of strangers to get in, and of anybody to exhaust a node: the exploits of the security review. None of
 //! them may do harm.
+mod ports; //      Web pages and strangers at the ports for clients.
 mod timers; //     Timers as a way in, and as a way to fill the memory.
 
 use std::path::PathBuf;
