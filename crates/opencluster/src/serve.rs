@@ -48,6 +48,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(warning) = config::refuse_exposure(&settings)? {
         log::warn("start", &warning);
     }
+    for warning in config::weak_secrets(&settings) {
+        log::warn("start", &warning);
+    }
     // 2) Signals first, so that a signal during the start is neither lost nor kills the process halfway.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;

@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use cluster::map::{LogIndex, Map};
 use parking_lot::Mutex;
-use settings::{ChangeError, Settings, find, rewrite_file};
+use settings::{ChangeError, Secret, Settings, find, rewrite_file};
 
 use crate::cluster_settings::{differences, overruled_flags};
 use crate::log;
 use crate::timers::Hub;
+
+/// The setting that is written to a file of its own, if there is one.
+const PASSWORD: &str = "requirepass";
 
 /// Serializes changes of the settings.
 #[derive(Default)]
@@ -63,7 +67,13 @@ impl ConfigChanges {
         changes: &[(&str, &str)],
     ) -> Result<(), ChangeError> {
         let mut changed = self.changed.lock();
-        let next = settings.load().with_changes(changes)?;
+        let current = settings.load();
+        let next = current.with_changes(changes)?;
+        if next.has_open_peer_port() && !current.has_open_peer_port() {
+            let line = "clients need a password now, but there is no secret for nodes (secret-file): \
+                        every user of this machine can join and read everything";
+            log::warn("settings", line);
+        }
         timers.settings_changed(&next);
         settings.store(Arc::new(next));
         changed.names.extend(changes.iter().filter_map(|(name, _)| Some(find(name)?.name)));
@@ -80,16 +90,30 @@ impl ConfigChanges {
             return Err("ERR The server is running without a config file".to_owned());
         };
         let _rewriting = self.rewriting.lock();
-        let names = self.changed.lock().names.clone();
+        let mut names = self.changed.lock().names.clone();
+        let settings = settings.load();
         let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-        let text = rewrite_file(&text, &settings.load(), names.iter().copied());
+        let password = settings.requirepass_file.as_deref().filter(|_| names.remove(PASSWORD));
+        let text = rewrite_file(&text, &settings, names.iter().copied());
         let text = text.map_err(|error| failed(&error))?;
+        if let Some(file) = password {
+            write_password(file, &settings.requirepass).map_err(|error| failed(&error))?;
+        }
         replace(path, text.as_bytes()).map_err(|error| failed(&error))
     }
 }
 
 fn failed(error: &dyn core::fmt::Display) -> String {
     format!("ERR Rewriting config file: {error}")
+}
+
+/// Writes the password to the file that the configuration names, where the next start reads it.
+fn write_password(file: &Path, password: &Secret) -> io::Result<()> {
+    if password.is_empty() {
+        let why = "the password is empty; remove requirepass-file from the configuration";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    replace(file, format!("{}\n", password.expose()).as_bytes())
 }
 
 /// Replaces a file atomically: a reader sees the old or the new content, never a mixture.
@@ -105,7 +129,8 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn write_whole(beside: &Path, like: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = fs::File::create(beside)?;
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(beside)?;
     // The file may hold a password: copy the permissions, so that no one else can read the new file.
     file.set_permissions(fs::metadata(like)?.permissions())?;
     file.write_all(content)?;

@@ -188,6 +188,12 @@ impl Settings {
         self.bind.is_loopback() && http_is_local
     }
 
+    /// Returns whether clients need a password while nodes join without a secret.
+    pub fn has_open_peer_port(&self) -> bool {
+        let has_peer_port = self.effective_peer_port().is_some();
+        has_peer_port && !self.requirepass.is_empty() && self.secret.is_empty()
+    }
+
     /// Returns the addresses that timers of this node may call.
     pub fn callback_rules(&self) -> timers::AllowRules {
         self.timers_allow_callbacks.rules(self.is_local())
@@ -239,11 +245,28 @@ impl Settings {
         }
     }
 
+    /// Refuses an empty password of a node that others reach, as at start.
+    fn check_password(&self) -> Result<(), SettingRefusal> {
+        if !self.requirepass.is_empty() || self.is_local() || self.insecure {
+            return Ok(());
+        }
+        let why = "a node that is reachable from the network needs a password";
+        Err(SettingRefusal::Invalid {
+            name: "requirepass",
+            value: String::new(),
+            allowed: "a password: the node is reachable from the network".to_owned(),
+            redis: why.to_owned(),
+        })
+    }
+
     /// Returns the settings after several changes at run time; if one is refused, none is made.
     pub fn with_changes(&self, changes: &[(&str, &str)]) -> Result<Settings, ChangeError> {
         let mut changed = self.clone();
         for (index, (name, text)) in changes.iter().enumerate() {
             changed.change(name, text).map_err(|error| ChangeError { index, error })?;
+            if name.eq_ignore_ascii_case("requirepass") {
+                changed.check_password().map_err(|error| ChangeError { index, error })?;
+            }
         }
         Ok(changed)
     }

@@ -105,6 +105,19 @@ fn only_a_node_that_nobody_else_reaches_may_call_local_addresses_by_default() {
 }
 
 #[test]
+fn a_node_that_others_reach_keeps_its_password() {
+    let mut settings = Settings::default();
+    settings.set("requirepass", "secret").expect("a password");
+    assert!(settings.with_changes(&[("requirepass", "")]).is_ok(), "nobody else reaches it");
+    settings.set("bind", "0.0.0.0").expect("an address");
+    let refused = settings.with_changes(&[("maxclients", "5"), ("RequirePass", "")]);
+    assert_eq!(refused.map_err(|refused| refused.index), Err(1));
+    assert!(settings.with_changes(&[("requirepass", "other")]).is_ok());
+    settings.set("insecure", "yes").expect("a word");
+    assert!(settings.with_changes(&[("requirepass", "")]).is_ok());
+}
+
+#[test]
 fn the_memory_of_timers_follows_that_of_data() {
     let max = |maxmemory: &str, timers: &str| {
         let mut settings = Settings::default();
