@@ -13,7 +13,9 @@ use parking_lot::Mutex;
 use settings::{ChangeError, Secret, Settings, find, rewrite_file};
 
 use crate::cluster_settings::{differences, overruled_flags};
+use crate::descriptors::DescriptorShares;
 use crate::log;
+use crate::system::file_limit;
 use crate::timers::Hub;
 
 /// The setting that is written to a file of its own, if there is one.
@@ -68,7 +70,10 @@ impl ConfigChanges {
     ) -> Result<(), ChangeError> {
         let mut changed = self.changed.lock();
         let current = settings.load();
-        let next = current.with_changes(changes)?;
+        let mut next = current.with_changes(changes)?;
+        if let Some(line) = DescriptorShares::of(file_limit(), &next).fit(&mut next) {
+            log::warn("settings", &line);
+        }
         if next.has_open_peer_port() && !current.has_open_peer_port() {
             let line = "clients need a password now, but there is no secret for nodes (secret-file): \
                         every user of this machine can join and read everything";

@@ -22,6 +22,8 @@ mod peer; //       Connections to the other nodes.
 mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     Facts from the operating system.
+mod descriptors; // Shares the limit of open files among the ports.
+mod runtime; //    The runtimes of the asynchronous threads.
 mod prompt; //     Scheduling priority for threads that serve clients.
 mod mailbox; //    Messages from other threads to a worker.
 mod published; //  A published message, encoded once for all receivers.

@@ -33,6 +33,7 @@ use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
 use crate::data_plane::{hand_over_if_wanted, report_to};
+use crate::descriptors::DescriptorShares;
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::janitor::Janitor;
@@ -48,7 +49,7 @@ use crate::pause::Pauses;
 use crate::peer::{self, ControlHandle, DataPlane, PeerStart, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
 use crate::shared::Shared;
-use crate::system::{default_name, raise_file_limit};
+use crate::system::{default_name, file_limit, raise_file_limit};
 use crate::timers;
 use crate::watching::Watching;
 use crate::worker::{self, Worker};
@@ -124,6 +125,10 @@ impl Node {
         life: &mut Option<Box<Life>>,
     ) -> Result<Node, StartError> {
         raise_file_limit();
+        let shares = DescriptorShares::of(file_limit(), &options.settings);
+        if let Some(line) = shares.fit(&mut options.settings) {
+            log::warn("start", &line);
+        }
         // 1) Bind the ports first, so that nothing else is done if one is taken.
         if let Some(life) = life {
             options.settings = life.settings.clone();
@@ -569,6 +574,7 @@ fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
         admin_token: settings.admin_token.clone(),
         open: settings.http_open,
         guesses: Arc::clone(&shared.guesses),
+        connections_max: DescriptorShares::of(file_limit(), &settings).http,
     };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
     server.map(Some).map_err(|error| StartError::Address { addr, error })

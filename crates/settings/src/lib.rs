@@ -88,6 +88,8 @@ pub struct Settings {
     pub timers_maxmemory: u64,
 
     pub maxclients: u32,
+    /// Each of them has a thread.
+    pub any_maxclients: u32,
     /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
     pub client_output_buffer_limit: OutputLimits,
@@ -148,6 +150,7 @@ impl Default for Settings {
             lfu_decay_time: 1,
             timers_maxmemory: 0,
             maxclients: 10_000,
+            any_maxclients: 1_000,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
             proto_max_bulk_len: 512 << 20,

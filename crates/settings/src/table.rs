@@ -176,6 +176,9 @@ const COUNT: SettingKind = SettingKind::Integer { min: 0, max: INT_MAX };
 const PORT: SettingKind = SettingKind::Integer { min: 0, max: u16::MAX as i64 };
 const SECONDS: SettingKind =
     SettingKind::Duration { unit: SettingUnit::Seconds, min: 0, max: INT_MAX };
+/// The longest time to the first probe that Linux takes is 32,767 s.
+const KEEPALIVE: SettingKind =
+    SettingKind::Duration { unit: SettingUnit::Seconds, min: 0, max: i16::MAX as i64 };
 const MILLISECONDS: SettingKind =
     SettingKind::Duration { unit: SettingUnit::Milliseconds, min: 0, max: i64::MAX };
 /// Sizes of arguments. Minimum: smaller buffers could not hold the requests that Redis's own tools send. Maximum: a
@@ -209,7 +212,7 @@ pub static TABLE: &[SettingSpec] = &[
         "Threads that serve clients; 0 for one per core, at most 8"),
     row!(Network "tcp-backlog" Start tcp_backlog, COUNT,
         "Connections that may wait to be accepted"),
-    row!(Network "tcp-keepalive" RunTime tcp_keepalive, SECONDS,
+    row!(Network "tcp-keepalive" RunTime tcp_keepalive, KEEPALIVE,
         "Interval of probes on a silent connection; 0 for none"),
     row!(Network "timeout" RunTime timeout, SECONDS,
         "Time after which an idle client is disconnected; 0 for never"),
@@ -246,6 +249,8 @@ pub static TABLE: &[SettingSpec] = &[
 
     row!(Limits "maxclients" RunTime maxclients, SettingKind::Integer { min: 1, max: u32::MAX as i64 },
         "Clients that may be connected at a time"),
+    row!(Limits "any-maxclients" Start any_maxclients, SettingKind::Integer { min: 1, max: 100_000 },
+        "Clients that may be connected to the any-port at a time; each has a thread"),
     row!(Limits "client-query-buffer-limit" RunTime client_query_buffer_limit, BUFFER,
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, SettingKind::OutputLimits,

@@ -146,6 +146,11 @@ fn a_wrong_value_is_told_what_is_allowed() {
         ("port", "http", "a number from 0 to 65535"),
         ("maxclients", "0", "a number, 1 or more"),
         (
+            "tcp-keepalive",
+            "10h",
+            "a number of seconds from 0 to 32767, or one with a unit such as 500ms, 30s or 5m",
+        ),
+        (
             "timeout",
             "soon",
             "a number of seconds, 0 or more, or one with a unit such as 500ms, 30s or 5m",

@@ -120,6 +120,8 @@ pub struct HttpOptions {
     pub open: HttpOpen,
     /// Wrong passwords and tokens of all ports.
     pub guesses: Arc<Guesses>,
+    /// Maximum number of connections, for health checks and all else.
+    pub connections_max: u32,
 }
 
 /// The sender of a request.
@@ -139,7 +141,10 @@ pub struct HttpServer {
 
 /// Listens and serves. An error is from binding, or from starting the thread.
 pub fn start(options: HttpOptions, source: Arc<dyn HttpSource>) -> io::Result<HttpServer> {
-    start_within(LIMITS, options, source)
+    let most = options.connections_max;
+    let health_connections = LIMITS.health_connections.min(most.div_ceil(4)).max(1);
+    let connections = LIMITS.connections.min(most.saturating_sub(health_connections)).max(1);
+    start_within(HttpLimits { connections, health_connections, ..LIMITS }, options, source)
 }
 
 fn start_within(
@@ -150,7 +155,7 @@ fn start_within(
     let listener = std::net::TcpListener::bind(options.addr)?;
     listener.set_nonblocking(true)?;
     let addr = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = crate::runtime::runtime()?;
     let (stop, stopped) = watch::channel(());
     let door = door::Door::new(Arc::clone(&source), options.admin_token, options.guesses);
     let door = Arc::new(door);

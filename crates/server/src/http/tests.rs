@@ -146,6 +146,7 @@ fn options() -> HttpOptions {
         admin_token: Secret::new(TOKEN),
         open: HttpOpen::Health,
         guesses: Arc::default(),
+        connections_max: LIMITS.connections + LIMITS.health_connections,
     }
 }
 
