@@ -10,7 +10,7 @@ use store::{Found, ScanPosition};
 
 use crate::Error;
 use crate::context::Context;
-use crate::glob::glob_matches;
+use crate::glob::{checked_pattern, glob_matches};
 use crate::keys::Keys;
 use crate::keyspace::type_name;
 use crate::keyspace::walk::Walk;
@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn keys(context: &mut Context<'_>) -> Result<(), Error> {
-    let pattern = Pattern::of(context.args.at(1));
+    let pattern = Pattern::of(context.args.at(1))?;
     let mark = context.reply.output().mark();
     let mut listed = 0;
     let mut walk = Walk::new();
@@ -144,7 +144,7 @@ impl<'a> ScanOptions<'a> {
             let value = args.get(index + 1).ok_or(Error::SYNTAX)?;
             match args.at(index).to_ascii_lowercase().as_slice() {
                 b"count" => options.count = count(context.integer(index + 1)?)?,
-                b"match" => options.pattern = Pattern::of(value),
+                b"match" => options.pattern = Pattern::of(value)?,
                 b"type" => options.type_name = Some(value),
                 _ => return Err(Error::SYNTAX),
             }
@@ -171,8 +171,8 @@ enum Pattern<'a> {
 }
 
 impl<'a> Pattern<'a> {
-    fn of(pattern: &'a [u8]) -> Pattern<'a> {
-        if pattern == b"*" { Pattern::Any } else { Pattern::Glob(pattern) }
+    fn of(pattern: &'a [u8]) -> Result<Pattern<'a>, Error> {
+        Ok(if pattern == b"*" { Pattern::Any } else { Pattern::Glob(checked_pattern(pattern)?) })
     }
 
     fn matches(&self, name: &[u8]) -> bool {
