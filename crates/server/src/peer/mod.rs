@@ -13,6 +13,7 @@ mod links; //      Its sockets.
 mod dials; //      The schedule of dialing.
 mod dialer; //     Dialing.
 mod listener; //   Accepting links.
+mod handshake_places; // Limits on concurrent handshakes.
 mod joining; //    Becoming a member: both ends of the question.
 mod merging; //    Handing over data that another side of the cluster lacks.
 mod directory; //  Finds the peer ports of a cluster by asking a client port.
