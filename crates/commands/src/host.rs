@@ -77,6 +77,12 @@ pub trait Host {
 
     fn settings(&self) -> Arc<Settings>;
 
+    /// Returns whether this connection may present a password now. After many wrong ones its address has to wait.
+    fn may_log_in(&self) -> bool;
+
+    /// Records a wrong password.
+    fn note_wrong_password(&mut self);
+
     /// Changes several settings, all or none of them. If some are cluster-wide, all nodes agree on them first; unless
     /// `block` is `Block::Not`, the command waits for that.
     fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange;

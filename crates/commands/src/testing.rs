@@ -10,7 +10,7 @@ use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::serving::{ChangeContext, EffectLog};
 use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
-use settings::NotifyClasses;
+use settings::{DebugClients, NotifyClasses, Settings};
 use store::{
     AccessTracking, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis,
     digest_of,
@@ -104,11 +104,13 @@ impl Default for TestNode {
             string_bytes_max: 512 * 1024 * 1024,
         };
         let outcome = Outcome::default();
+        let enable_debug_command = DebugClients::All;
+        let settings = Settings { enable_debug_command, ..Settings::default() };
         TestNode {
             slots: TestSlots::default(),
             env,
             outcome,
-            host: TestHost::default(),
+            host: TestHost { settings, wrong_passwords_max: 100, ..TestHost::default() },
             log: Vec::new(),
             sessions: BTreeMap::new(),
             table: Table::default(),

@@ -19,7 +19,7 @@ use commands::{
     Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
     Unblock,
 };
-use settings::{ChangeError, NotifyClasses, Settings, find};
+use settings::{ChangeError, ExtraPort, NotifyClasses, Settings, find};
 use store::UnixMillis;
 use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
@@ -34,7 +34,7 @@ use crate::shared::Shared;
 use crate::timers::judge_now;
 use crate::wait_until::WaitUntil;
 use crate::watching::Monitor;
-use crate::{cluster_settings, news, system};
+use crate::{cluster_settings, log, news, system};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -158,6 +158,22 @@ impl Host for NodeHost<'_> {
 
     fn settings(&self) -> Arc<Settings> {
         self.shared.settings.load_full()
+    }
+
+    fn may_log_in(&self) -> bool {
+        self.is_forwarded() || self.shared.guesses.may_try(self.card.address.ip(), Instant::now())
+    }
+
+    fn note_wrong_password(&mut self) {
+        let from = self.card.address.ip();
+        if self.is_forwarded() {
+            return;
+        }
+        if let Some(count) = self.shared.guesses.note_wrong(from, Instant::now()) {
+            let line =
+                format!("wrong password from {from} ({count} wrong guesses since the last line)");
+            log::warn("auth", &line);
+        }
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange {
@@ -373,6 +389,13 @@ impl Host for NodeHost<'_> {
 }
 
 impl NodeHost<'_> {
+    /// Returns whether the connection may come from this node's any-port, whose clients would all pay for one that
+    /// guesses.
+    fn is_forwarded(&self) -> bool {
+        let is_own = self.card.address.ip() == self.card.local_address.ip();
+        is_own && self.shared.settings.load().any_port != ExtraPort::Off
+    }
+
     /// Returns a waker that has this connection's command run again.
     fn waker(&self) -> Waker {
         let place = self.card.place;

@@ -38,6 +38,7 @@ impl HttpSource for Shared {
             clients_max: u64::from(settings.maxclients),
             connections_accepted: self.counters.accepted.load(Relaxed),
             connections_refused: self.counters.rejected.load(Relaxed),
+            auth_failed: self.guesses.wrong(),
             bytes_in: self.counters.total(|counters| &counters.bytes_in),
             bytes_out: self.counters.total(|counters| &counters.bytes_out),
             commands: command_classes(self),

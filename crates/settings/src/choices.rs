@@ -96,6 +96,16 @@ choice! {
 }
 
 choice! {
+    /// The clients that may use DEBUG.
+    DebugClients {
+        Nobody = "no",
+        /// Those on this machine.
+        Local = "local",
+        All = "yes",
+    }
+}
+
+choice! {
     /// The HTTP paths that need no credentials although clients need a password.
     HttpOpen {
         Nothing = "nothing",

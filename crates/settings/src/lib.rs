@@ -26,7 +26,7 @@ pub use addresses::{
     Advertise, AllowedCallbacks, ExtraPort, HostNames, JoinAddress, JoinAddresses, SidePort,
 };
 pub use choices::{
-    Buckets, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
 };
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
@@ -106,6 +106,7 @@ pub struct Settings {
     /// The content of `admin_token_file`; empty if operating the cluster over HTTP is disabled. Not in the table.
     pub admin_token: Secret,
     pub insecure: bool,
+    pub enable_debug_command: DebugClients,
     pub timers_allow_callbacks: AllowedCallbacks,
 
     pub log_level: LogLevel,
@@ -161,6 +162,7 @@ impl Default for Settings {
             admin_token_file: None,
             admin_token: Secret::default(),
             insecure: false,
+            enable_debug_command: DebugClients::Nobody,
             timers_allow_callbacks: AllowedCallbacks::default(),
             log_level: LogLevel::Info,
             log_format: LogFormat::Text,

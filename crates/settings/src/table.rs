@@ -3,7 +3,7 @@
 
 use super::addresses::SidePort;
 use super::choices::{
-    Buckets, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel, NodeCrossSlot,
 };
 use super::kind::{SettingKind, SettingUnit, SettingValue};
 use super::{SettingRefusal, Settings};
@@ -270,6 +270,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Allowed destinations of timer callbacks: local for loopback and private networks, any, or networks; never the cluster's own ports"),
     row!(Security "admin-token-file" Start admin_token_file, SettingKind::Path,
         "A file with the token for operating the cluster from the console; without it the console is read-only"),
+    row!(Security "enable-debug-command" Start enable_debug_command, SettingKind::OneOf(DebugClients::WORDS),
+        "Clients that may use DEBUG, which can stop a thread for as long as they like: no, local for those on this machine, or yes"),
     row!(Security "insecure" Start insecure, SettingKind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 

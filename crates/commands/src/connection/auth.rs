@@ -14,6 +14,10 @@ const USER: &[u8] = b"default";
 const WRONG_PASSWORD: Error =
     Error::fixed("WRONGPASS invalid username-password pair or user is disabled.");
 
+/// The password was not looked at.
+const TOO_MANY_WRONG: Error =
+    Error::fixed("ERR too many wrong passwords from this address, wait ten seconds");
+
 /// The user name and password a client presents.
 struct Credentials<'a> {
     user: &'a [u8],
@@ -43,9 +47,16 @@ pub(super) fn auth(context: &mut Context<'_>) -> Result<(), Error> {
 fn log_in(context: &mut Context<'_>, credentials: &Credentials<'_>) -> Result<(), Error> {
     let settings = context.host.settings();
     let wanted = settings.requirepass.expose().as_bytes();
+    if !wanted.is_empty() && !context.host.may_log_in() {
+        context.session.closing = true;
+        return Err(TOO_MANY_WRONG);
+    }
     // Compared in constant time, so that the response time does not reveal how much of a guess was right.
     let right = wanted.is_empty() || bool::from(wanted.ct_eq(credentials.password));
     if credentials.user != USER || !right {
+        if !wanted.is_empty() {
+            context.host.note_wrong_password();
+        }
         return Err(WRONG_PASSWORD);
     }
     context.session.authenticated = true;

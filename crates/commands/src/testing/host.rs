@@ -21,6 +21,9 @@ use crate::{
 pub struct TestHost {
     pub now: UnixMillis,
     pub settings: Settings,
+    /// Wrong passwords so far, and the number from which on none is judged.
+    pub wrong_passwords: usize,
+    pub wrong_passwords_max: usize,
     /// Connections besides those that run commands.
     pub others: Vec<ClientFacts>,
     pub paused: Option<Pause>,
@@ -119,6 +122,14 @@ impl Host for TestHost {
 
     fn settings(&self) -> Arc<Settings> {
         Arc::new(self.settings.clone())
+    }
+
+    fn may_log_in(&self) -> bool {
+        self.wrong_passwords < self.wrong_passwords_max
+    }
+
+    fn note_wrong_password(&mut self) {
+        self.wrong_passwords += 1;
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)], _block: Block) -> SettingsChange {

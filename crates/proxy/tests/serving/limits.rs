@@ -136,3 +136,18 @@ fn the_body_of_an_http_request_is_never_run() {
     assert_eq!(client.run("DBSIZE"), Value::Integer(1));
     assert_eq!(client.run("GET kept"), bulk("1"));
 }
+
+#[test]
+fn guesses_are_not_even_judged_after_many_wrong_ones() {
+    let fleet = Fleet::with(1, |options| options.password = Some("secret".to_owned()));
+    let mut client = fleet.client();
+    let refused = (0..1_000)
+        .map(|_| error(client.run("AUTH wrong")))
+        .find(|text| !text.starts_with("WRONGPASS"));
+    assert_eq!(
+        refused.as_deref(),
+        Some("ERR too many wrong passwords from this address, wait ten seconds")
+    );
+    assert!(client.receive().is_err(), "the connection is closed");
+    assert!(error(fleet.client().run("AUTH secret")).starts_with("ERR too many"));
+}

@@ -104,6 +104,7 @@ impl HttpSource for Fake {
             clients_max: 10_000,
             connections_accepted: 8,
             connections_refused: 1,
+            auth_failed: 4,
             bytes_in: 1000,
             bytes_out: 2000,
             commands: vec![
@@ -209,6 +210,7 @@ fn metrics_are_prometheus_text() {
         "opencluster_commands_failed_total{class=\"write\"} 2",
         "opencluster_clients_connected 3",
         "opencluster_connections_refused_total 1",
+        "opencluster_auth_failed_total 4",
         "opencluster_network_in_bytes_total 1000",
         "opencluster_network_out_bytes_total 2000",
         "# TYPE opencluster_keys gauge",
