@@ -54,6 +54,28 @@ impl Server {
         server
     }
 
+    /// Starts our node under limits that a shell sets: `ulimit -n 200`.
+    pub fn node_under(limits: &str, flags: &[&str]) -> Server {
+        let [port, http_port, peer_port] = free_ports();
+        let ports = [("--port", port), ("--peer-port", peer_port), ("--http-port", http_port)];
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]).arg(node_binary());
+        for (flag, port) in ports {
+            command.arg(flag).arg(port.to_string());
+        }
+        command.args(flags);
+        Server::start("opencluster", command, [port, http_port, peer_port])
+    }
+
+    /// Starts our node without a port for other nodes in its flags, so that a file can set it.
+    pub fn node_from_file(flags: &[&str]) -> Server {
+        let [port, http_port, peer_port] = free_ports();
+        let mut command = Command::new(node_binary());
+        command.args(["--port", &port.to_string(), "--http-port", &http_port.to_string()]);
+        command.args(flags);
+        Server::start("opencluster", command, [port, http_port, peer_port])
+    }
+
     /// Waits until the process has ended, and starts it again with the same arguments.
     pub fn start_again(mut self) -> Server {
         self.wait_until_it_ends();

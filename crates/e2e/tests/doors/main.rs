@@ -1,5 +1,7 @@
 //! Attempts of strangers to get in, and of anybody to exhaust a node: the exploits of the security review. None of
 //! them may do harm.
+mod exhaustion; // More connections than the system allows.
+mod files; //      Secrets and data on disk.
 mod ports; //      Web pages and strangers at the ports for clients.
 mod timers; //     Timers as a way in, and as a way to fill the memory.
 
@@ -31,6 +33,28 @@ impl SecretFile {
 impl Drop for SecretFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A directory, removed at the end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let path =
+            std::env::temp_dir().join(format!("opencluster-doors-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the temporary directory can be written");
+        Scratch(path)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().expect("plain letters")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
