@@ -35,7 +35,7 @@ fn nothing_in_the_data_directory_can_be_read_by_others() {
 #[test]
 fn a_password_changed_as_documented_is_there_after_the_next_start() {
     let dir = Scratch::new("rewrite");
-    let password = SecretFile::new("rewrite", "the first password\n");
+    let password = SecretFile::new("rewrite-password", "the first password\n");
     let config = dir.0.join("node.toml");
     let text = format!("requirepass-file = {:?}\npeer-port = \"off\"\n", password.path());
     std::fs::write(&config, text).expect("our own directory");
