@@ -15,5 +15,6 @@ mod overlaps;
 mod parked;
 mod rolling;
 mod settings;
+mod splits;
 mod stops;
 mod pending;
