@@ -77,12 +77,16 @@ impl Server {
     }
 
     /// Waits until the process has ended, and starts it again with the same arguments.
-    pub fn start_again(mut self) -> Server {
+    pub fn start_again(self) -> Server {
+        self.start_again_with(&[])
+    }
+
+    /// Like `start_again`, with these arguments added.
+    pub fn start_again_with(mut self, flags: &[&str]) -> Server {
         self.wait_until_it_ends();
-        Server::node_again(
-            core::mem::take(&mut self.arguments),
-            [self.port, self.http_port, self.peer_port],
-        )
+        let mut arguments = core::mem::take(&mut self.arguments);
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        Server::node_again(arguments, [self.port, self.http_port, self.peer_port])
     }
 
     pub fn redis() -> Server {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use cluster::Moment;
-use cluster::control::{Gone, Input, MapChanged};
+use cluster::control::{Answer, Gone, Input, MapChanged};
 use cluster::data::{BucketLag, MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
@@ -15,6 +15,7 @@ use placement::Hashmask;
 
 use crate::command_env::access;
 use crate::data::{Data, Notice, Unwanted};
+use crate::log;
 use crate::peer::{ControlHandle, DataPlane};
 use crate::pubsub::introduce;
 use crate::shared::Shared;
@@ -43,8 +44,15 @@ impl DataPlane for Shared {
         self.timers.map_changed(&changed.map);
     }
 
-    fn follow_settings(&self, map: &Map) {
-        self.config.follow(&self.settings, &self.timers, map);
+    fn follow_settings(&self, me: Peer, map: &Map) {
+        for request in self.config.follow(&self.settings, &self.timers, me, map) {
+            self.control.ask(request, |answer| {
+                if let Answer::Refused(text) | Answer::Unknown(text) = answer {
+                    let line = format!("cannot make this node's flags the cluster's: {text}");
+                    log::warn("settings", &line);
+                }
+            });
+        }
     }
 
     fn lease_until(&self, until: Moment) {

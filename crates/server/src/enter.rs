@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
 use cluster::control::{JoinRequest, ProtocolRange, Start, Welcome};
-use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
+use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use parking_lot::Mutex;
 use placement::Mask;
-use settings::{InitialAck, JoinAddress, Secret, Settings};
+use settings::{JoinAddress, Secret, Settings};
 
-use crate::cluster_settings::founding_documents;
+use crate::cluster_settings::{ack_of, founding_documents};
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
 use crate::peer::{
@@ -342,19 +342,12 @@ fn mask(settings: &Settings) -> Mask {
     }
 }
 
-fn ack(ack: InitialAck) -> Ack {
-    match ack {
-        InitialAck::Backup => Ack::Backup,
-        InitialAck::Primary => Ack::Primary,
-    }
-}
-
 /// Returns the cluster settings that the first node decides for all.
 fn cluster_settings(settings: &Settings) -> ClusterSettings {
     let default = ClusterSettings::default();
     ClusterSettings {
         backups: settings.backups.unwrap_or(default.backups),
-        ack: settings.ack.map_or(default.ack, ack),
+        ack: settings.ack.map_or(default.ack, ack_of),
         ..default
     }
 }

@@ -66,8 +66,9 @@ pub(crate) fn with_assigned_ports(
     if settings.port == 0 {
         settings.port = ports.client;
     }
-    // These settings belong to the cluster, and may have changed since.
+    // These settings belong to the cluster, and may have changed since. What was given at start counted then.
     (settings.backups, settings.ack, settings.buckets) = (None, None, None);
+    settings.given.clear();
     // The configured addresses may be of nodes long gone: try the known members first.
     let given = core::mem::take(&mut settings.join.0);
     settings.join.0 = others;

@@ -20,6 +20,7 @@ mod document; //      Generates docs/configuration.md.
 mod suggest; //       Suggests the intended name for an unknown one.
 
 use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -122,6 +123,10 @@ pub struct Settings {
     pub slowlog_max_len: u64,
     /// Zero: the latency monitor is off.
     pub latency_monitor_threshold: Duration,
+
+    /// The names of the settings that were given at start, by file, environment or flag. The others have their
+    /// default values.
+    pub given: BTreeSet<&'static str>,
 }
 
 impl Default for Settings {
@@ -177,6 +182,7 @@ impl Default for Settings {
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,
             latency_monitor_threshold: Duration::ZERO,
+            given: BTreeSet::new(),
         }
     }
 }
@@ -247,18 +253,18 @@ impl Settings {
 
     /// Sets a setting from a text, at start. An error changes nothing.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
-        let Some(setting) = find(name) else {
-            let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
-            return Err(SettingRefusal::Unknown { name: name.to_owned(), suggestion });
-        };
-        setting.write(self, text)
+        let setting = known(name)?;
+        setting.write(self, text)?;
+        self.given.insert(setting.name);
+        Ok(())
     }
 
     /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
     pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
-        match find(name).map(|setting| (setting.mutability(), setting.name)) {
-            Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
-            Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
+        let setting = known(name)?;
+        match setting.mutability() {
+            Mutability::AtStart => Err(SettingRefusal::NeedsRestart { name: setting.name }),
+            Mutability::AtRunTime | Mutability::Never => setting.write(self, text),
         }
     }
 
@@ -287,6 +293,14 @@ impl Settings {
         }
         Ok(changed)
     }
+}
+
+/// Returns the setting with this name, or an error that suggests another name.
+fn known(name: &str) -> Result<&'static SettingSpec, SettingRefusal> {
+    find(name).ok_or_else(|| {
+        let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
+        SettingRefusal::Unknown { name: name.to_owned(), suggestion }
+    })
 }
 
 /// Returns the settings whose value is the same on all nodes of a cluster.

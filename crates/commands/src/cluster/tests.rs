@@ -521,6 +521,15 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         "1"
         > CLUSTER SETTINGS backups 4
         (error) ERR backups must be a number from 0 to 3, not "4"
+        > CLUSTER SETTINGS MaxMemory-Policy allkeys-LRU
+        OK
+        > CLUSTER SETTINGS maxmemory-policy
+        "allkeys-lru"
+        > CONFIG GET maxmemory-policy
+        1) "maxmemory-policy"
+        2) "allkeys-lru"
+        > CLUSTER SETTINGS maxmemory-samples 0
+        (error) ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument must be between 1 and 2147483647 inclusive
         > CLUSTER SETTINGS lease 2s now
         (error) ERR wrong number of arguments for 'cluster|settings' command
         "#,
@@ -544,7 +553,14 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
     assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));
-    assert!(node.run("CLUSTER SETTINGS replicas").contains("unknown cluster setting \"replicas\""));
+    for command in ["CLUSTER SETTINGS replicas", "CLUSTER SETTINGS maxmemory 1gb"] {
+        let unknown = node.run(command);
+        assert!(unknown.contains("unknown cluster setting \""), "{unknown}");
+        assert!(
+            unknown.contains("min-copies, notify-keyspace-events, "),
+            "all are named: {unknown}"
+        );
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod overlaps;
 mod parked;
 mod rolling;
 mod settings;
+mod splits;
 mod stops;
 mod sync;
 mod pending;

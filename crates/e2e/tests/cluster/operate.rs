@@ -64,12 +64,20 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
 fn a_setting_changed_at_one_node_is_so_at_all() {
     let cluster = Cluster::of(3, &[]);
     let settings = run_cli(&cluster.nodes[0], &["settings"]);
-    assert!(settings.contains("backups            1\n"), "{settings}");
+    for pair in [["backups", "1"], ["maxmemory-policy", "noeviction"]] {
+        let mut lines = settings.lines();
+        assert!(lines.any(|line| line.split_whitespace().eq(pair)), "{pair:?}: {settings}");
+    }
     run_cli(&cluster.nodes[1], &["settings", "backups", "2"]);
     soon("all nodes know", || {
         let says = |node| run_cli(node, &["settings", "backups"]) == "backups 2\n";
         cluster.nodes.iter().all(says)
     });
+    run_cli(&cluster.nodes[2], &["settings", "maxmemory-policy", "allkeys-LRU"]);
+    for node in &cluster.nodes {
+        let shown = run_cli(node, &["settings", "maxmemory-policy"]);
+        assert_eq!(shown, "maxmemory-policy allkeys-lru\n", "as CONFIG SET: when it answers");
+    }
     soon("all nodes hold everything", || {
         cluster.shares().iter().all(|share| share.primaries + share.backups == 256)
     });
@@ -77,6 +85,7 @@ fn a_setting_changed_at_one_node_is_so_at_all() {
     for (args, answer) in [
         (["settings", "backups", "9"], "backups must be a number from 0 to 3, not \"9\""),
         (["settings", "min-copies", "4"], "min-copies must be 1 to 3 with backups = 2"),
+        (["settings", "maxmemory-policy", "lru"], "argument(s) must be one of the following:"),
         (["settings", "replicas", "2"], "unknown cluster setting \"replicas\""),
     ] {
         let (code, run_cli) = refused(&[&args[..], &["--node", &node]].concat());

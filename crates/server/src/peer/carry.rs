@@ -87,7 +87,7 @@ impl ControlThread {
     /// Applies a new map: first to the data plane, because the next decisions rely on it; then to the links.
     fn follow(&mut self, changed: MapChanged) {
         // At once: a member that says it follows the map must also follow its settings.
-        self.meeting.data.follow_settings(&changed.map);
+        self.meeting.data.follow_settings(self.control.me().peer(), &changed.map);
         let changed = Arc::new(changed);
         let applied = Arc::clone(&changed);
         self.applier.apply(move |data| data.map_changed(&applied));

@@ -74,8 +74,9 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
     /// slots.
     fn map_changed(&self, changed: &MapChanged);
-    /// Applies the settings that all nodes share. Called before `map_changed`, on the control thread: takes no slot.
-    fn follow_settings(&self, map: &Map);
+    /// Applies the settings that all nodes share, as this process. Called before `map_changed`, on the control
+    /// thread: takes no slot.
+    fn follow_settings(&self, me: Peer, map: &Map);
     fn lease_until(&self, until: Moment);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);

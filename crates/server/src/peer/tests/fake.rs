@@ -84,7 +84,7 @@ impl DataPlane for FakeData {
         let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
-    fn follow_settings(&self, _: &Map) {}
+    fn follow_settings(&self, _: Peer, _: &Map) {}
     fn make_room(&self, _: NodeId, _: u64) {}
     fn count_disk_pulse(&self) {}
     fn lease_until(&self, until: Moment) {
