@@ -65,6 +65,9 @@ fn admit_at_once(
     env: &CommandEnv,
 ) -> Option<(&'static Spec, Slot)> {
     const OTHERWISE: Flags = Flags::of(&[Flag::WholeKeyspace, Flag::NotKeys]);
+    if session.is_on_replica_port() {
+        return None;
+    }
     let spec = request.spec?;
     let slot = request.key.as_ref()?.slot();
     let is_sound = spec.accepts(request.args.len()) && request.args.extent() <= EFFECT_BYTES_MAX;
@@ -219,6 +222,9 @@ fn locks(
     session: &Session,
     env: &CommandEnv,
 ) -> Result<Locks, Error> {
+    if session.is_on_replica_port() && spec.has(Flag::Write) {
+        return Err(write_elsewhere(request, env));
+    }
     if spec.has(Flag::WholeKeyspace) {
         return Ok(Locks::AsNeeded);
     }
@@ -232,6 +238,12 @@ fn locks(
         return queue_locks(&queue.commands, session, env);
     }
     Ok(Locks::None)
+}
+
+/// Returns the reply to a write on the replica port: the primary's ordinary port, if the command names a key.
+#[cold]
+fn write_elsewhere(request: &Request<'_>, env: &CommandEnv) -> Error {
+    request.key.as_ref().map_or(Error::READ_ONLY_PORT, |key| env.cluster.moved(key.slot()))
 }
 
 #[inline]

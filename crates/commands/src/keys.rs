@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
+use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane, WalkedCopies};
 use placement::{Slot, SplitMix64};
 use settings::NotifyClasses;
 use store::{
@@ -131,6 +131,8 @@ pub struct Keys<'a> {
     pub(crate) outcome: &'a mut Outcome,
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
+    /// The copies that a command on the whole keyspace covers.
+    walks: WalkedCopies,
     /// The state of a small random number generator, seeded by the server.
     pub(crate) rng: &'a mut SplitMix64,
 }
@@ -142,7 +144,13 @@ impl<'a> Keys<'a> {
         outcome: &'a mut Outcome,
         rng: &'a mut SplitMix64,
     ) -> Keys<'a> {
-        Keys { slots, env, outcome, no_touch: false, rng }
+        Keys { slots, env, outcome, no_touch: false, walks: WalkedCopies::Primaries, rng }
+    }
+
+    /// Sets the copies that a command on the whole keyspace covers.
+    #[must_use]
+    pub fn walking(self, walks: WalkedCopies) -> Keys<'a> {
+        Keys { walks, ..self }
     }
 
     /// Returns the same keys, for a command that runs inside another one (EXEC).
@@ -152,6 +160,7 @@ impl<'a> Keys<'a> {
             env: self.env,
             outcome: &mut *self.outcome,
             no_touch: self.no_touch,
+            walks: self.walks,
             rng: &mut *self.rng,
         }
     }
@@ -305,26 +314,38 @@ impl<'a> Keys<'a> {
         self.slots.table(slot)
     }
 
-    /// Returns the first slot from `from` on that holds keys and is served by this node: backup copies are reported
-    /// by their primaries.
+    /// Returns the first slot from `from` on that holds keys and is covered on this connection: on the ordinary port
+    /// those that this node serves, on the replica port its backup copies.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
         let mut from = Some(from);
         loop {
             let slot = self.slots.occupied(from?)?;
-            if self.env.cluster.is_mine(slot) {
+            if self.covers(slot) {
                 return Some(slot);
             }
             from = Slot::new(slot.number() + 1);
         }
     }
 
-    /// Returns the number of keys in the slots of this node.
+    /// Returns the number of keys in the slots that are covered on this connection.
     pub fn key_count(&mut self) -> usize {
-        let cluster = &self.env.cluster;
-        if cluster.serves_all() {
+        if self.env.cluster.serves_all() && self.walks == WalkedCopies::Primaries {
             return self.slots.key_count();
         }
-        Slot::all().filter(|slot| cluster.is_mine(*slot)).map(|slot| self.slots.len(slot)).sum()
+        let mut count = 0;
+        for slot in Slot::all() {
+            if self.covers(slot) {
+                count += self.slots.len(slot);
+            }
+        }
+        count
+    }
+
+    fn covers(&self, slot: Slot) -> bool {
+        match self.walks {
+            WalkedCopies::Primaries => self.env.cluster.is_mine(slot),
+            WalkedCopies::Backups => self.env.cluster.is_backed_up_here(slot),
+        }
     }
 
     pub fn lfu_tuning(&self) -> LfuTuning {

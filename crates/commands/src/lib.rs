@@ -54,6 +54,6 @@ pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
-pub use session::{Queued, ReplyMode, Session, Watched};
+pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

@@ -125,7 +125,7 @@ pub fn member(number: u8) -> Member {
         name: char::from(b'@' + number).to_string(),
         weight: 1,
         zone: Zone::default(),
-        at: Endpoints { host: format!("10.0.0.{number}"), client: 6379, peer: 16_379, http: 7379 },
+        at: Endpoints { host: format!("10.0.0.{number}"), client: 6379, peer: 16_379, http: 7379, replica: 0 },
     }
 }
 
@@ -229,7 +229,8 @@ impl TestNode {
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
         if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
-            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng);
+            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng)
+                .walking(session.walked_copies());
             let mut context = Context {
                 args,
                 keys,

@@ -17,7 +17,7 @@ pub use accept::{Acceptor, listen, refuse, take_least_loaded};
 pub use configure::{Keepalive, configure};
 pub use http::{host_name, is_address_or_localhost};
 pub use mailbox::Mailbox;
-pub use poller::{LISTENER, Poller, WAKER};
+pub use poller::{LISTENER, Poller, SECOND_LISTENER, WAKER};
 pub use readiness::Readiness;
 pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

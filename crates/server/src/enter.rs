@@ -32,6 +32,8 @@ pub(crate) struct Ports {
     pub peer: u16,
     /// 0 if HTTP is off.
     pub http: u16,
+    /// 0 if the node has no port for reads from its backup copies.
+    pub replica: u16,
 }
 
 /// A process's identity before it is in any cluster.
@@ -125,6 +127,7 @@ fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
         client: advertised.and_then(|to| to.port).unwrap_or(ports.client),
         peer: ports.peer,
         http: ports.http,
+        replica: ports.replica,
     }
 }
 

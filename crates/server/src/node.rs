@@ -18,7 +18,7 @@ use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
 use cluster::map::{ClusterId, Endpoints, Map, Member};
 use cluster::replication::Role;
-use commands::Table;
+use commands::{ClientPort, Table};
 use commands::cluster::View;
 use mio::net::TcpListener;
 use net::Poller;
@@ -135,9 +135,12 @@ impl Node {
         let settings = options.settings.clone();
         let others =
             settings.effective_peer_port().map(|port| bind(&settings, port)).transpose()?;
+        let replicas =
+            settings.effective_replica_port().map(|port| bind(&settings, port)).transpose()?;
         let client_addr = clients.address;
-        let peer = others.as_ref().map_or(0, |bound| bound.address.port());
-        let ports = Ports { client: client_addr.port(), peer, http: 0 };
+        let port_of = |bound: &Option<BoundListener>| bound.as_ref().map_or(0, BoundListener::port);
+        let (peer, replica) = (port_of(&others), port_of(&replicas));
+        let ports = Ports { client: client_addr.port(), peer, http: 0, replica };
         // 2) Identify this process.
         let failed = |error| StartError::Address { addr: client_addr, error };
         let identity = match life.as_deref() {
@@ -177,7 +180,11 @@ impl Node {
         }
         // 5) Accept clients.
         *life = None;
-        node.shared.mailboxes[0].send(Mail::Listen(clients.listener));
+        let acceptor = &node.shared.mailboxes[0];
+        acceptor.send(Mail::Listen(clients.listener, ClientPort::Ordinary));
+        if let Some(bound) = replicas {
+            acceptor.send(Mail::Listen(bound.listener, ClientPort::Replica));
+        }
         Ok(node)
     }
 
@@ -432,7 +439,8 @@ impl Node {
         let (me, cluster) = self.place.lock().clone()?;
         let saved = self.saved.lock().take()?;
         let http = self.http_addr().map_or(0, |addr| addr.port());
-        let ports = OldPorts { client: self.client_addr.port(), peer: me.at.peer, http };
+        let Endpoints { peer, replica, .. } = me.at;
+        let ports = OldPorts { client: self.client_addr.port(), peer, http, replica };
         let settings = Settings::clone(&self.shared.settings.load());
         let address = |at: Endpoints| JoinAddress { host: at.host, port: at.client };
         let others = self.endpoints_of_others().into_iter().map(address).collect();
@@ -520,6 +528,12 @@ struct NodeParts {
 struct BoundListener {
     listener: TcpListener,
     address: SocketAddr,
+}
+
+impl BoundListener {
+    fn port(&self) -> u16 {
+        self.address.port()
+    }
 }
 
 fn bind(settings: &Settings, port: u16) -> Result<BoundListener, StartError> {

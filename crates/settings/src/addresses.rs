@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::kind::{SettingKind, SettingValue};
 
-/// A second port of the node: for HTTP, or for other nodes.
+/// A further port of the node: for HTTP, for other nodes, or for reads from its backup copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SidePort {
     /// The client port plus a fixed offset.
@@ -17,6 +17,7 @@ pub enum SidePort {
 impl SidePort {
     pub const HTTP_OFFSET: u16 = 1_000;
     pub const PEER_OFFSET: u16 = 10_000;
+    pub const REPLICA_OFFSET: u16 = 2_000;
 
     pub(super) fn beside(self, port: u16, offset: u16) -> Option<u16> {
         match self {

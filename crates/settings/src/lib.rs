@@ -43,6 +43,7 @@ pub struct Settings {
     pub port: u16,
     pub http_port: SidePort,
     pub peer_port: SidePort,
+    pub replica_port: SidePort,
     pub any_port: ExtraPort,
     /// The address announced to clients, if it differs from `bind` and `port`.
     pub advertise: Option<Advertise>,
@@ -112,6 +113,7 @@ impl Default for Settings {
             port: 6379,
             http_port: SidePort::Offset,
             peer_port: SidePort::Offset,
+            replica_port: SidePort::Off,
             any_port: ExtraPort::Off,
             advertise: None,
             name: String::new(),
@@ -164,6 +166,11 @@ impl Settings {
     /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].
     pub fn effective_peer_port(&self) -> Option<u16> {
         self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
+    }
+
+    /// Returns the read-only port for clients. See [`Settings::effective_http_port`].
+    pub fn effective_replica_port(&self) -> Option<u16> {
+        self.replica_port.beside(self.port, SidePort::REPLICA_OFFSET)
     }
 
     /// Returns the value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.

@@ -193,6 +193,8 @@ pub static TABLE: &[SettingSpec] = &[
         "The port for the console, metrics, health checks and timers"),
     row!(Network "peer-port" Start peer_port, SettingKind::SidePort { offset: SidePort::PEER_OFFSET },
         "The port for other nodes; off for a node that stays alone"),
+    row!(Network "replica-port" Start replica_port, SettingKind::SidePort { offset: SidePort::REPLICA_OFFSET },
+        "A second port for clients, read-only: with it, CLUSTER SLOTS, SHARDS and NODES name this node's backups as replicas"),
     row!(Network "any-port" Start any_port, SettingKind::ExtraPort,
         "A port for clients without cluster support: it serves any key"),
     row!(Network "advertise" Start advertise, SettingKind::HostPort,

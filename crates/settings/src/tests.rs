@@ -59,6 +59,8 @@ fn texts_come_back_as_redis_writes_them() {
         ),
         ("join", "a:1,10.0.0.2:6379,[::1]:7", "a:1,10.0.0.2:6379,[::1]:7"),
         ("join", "", ""),
+        ("replica-port", "auto", "auto"),
+        ("replica-port", "8379", "8379"),
         ("any-port", "0", "0"),
         ("any-port", "off", "off"),
         ("zone", "", ""),

@@ -3,6 +3,7 @@
 
 mod view; //     Start here: the map as this node sees it, and the owner of a slot.
 mod route; //    Checks whether a command may run on this node.
+mod roles; //    The roles in which clients see the nodes.
 mod topology; // SLOTS, SHARDS, NODES, INFO: the topology for clients.
 mod of_keys; //  KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT.
 mod ours; //     HASHMASKS, LOADLEVELS, WATCH, STATUS: commands that Redis does not have.
@@ -12,8 +13,9 @@ mod instead; //  Redis commands for manual administration.
 mod tests;
 
 pub use ours::MAP_CHANNEL;
+pub use roles::{format_node_id, format_replica_id};
 pub use route::{NeededCopy, route};
-pub use topology::format_node_id;
+pub(crate) use topology::own_master;
 pub use view::{LocalCopy, Route, View};
 
 use crate::Error;

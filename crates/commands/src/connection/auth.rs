@@ -5,6 +5,7 @@ use subtle::ConstantTimeEq;
 
 use crate::Error;
 use crate::client::checked_name;
+use crate::cluster::own_master;
 use crate::context::Context;
 
 /// The version of Redis that we are compatible with; clients query it to know which features they may use.
@@ -104,6 +105,7 @@ fn wanted_protocol(context: &Context<'_>) -> Result<Option<Protocol>, Error> {
 }
 
 fn reply_hello(context: &mut Context<'_>) {
+    let role = if own_master(context).is_some() { "replica" } else { "master" };
     let reply = &mut context.reply;
     reply.protocol = context.session.protocol;
     let mode = if context.keys.env().one_slot_only { "cluster" } else { "standalone" };
@@ -119,7 +121,7 @@ fn reply_hello(context: &mut Context<'_>) {
     });
     reply.bulk(b"id");
     reply.integer(context.session.id.cast_signed());
-    for (key, value) in [("mode", mode), ("role", "master")] {
+    for (key, value) in [("mode", mode), ("role", role)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
     }

@@ -63,7 +63,16 @@ fn keys(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The reply to SCAN on the replica port of a node that backs up only some slots of a primary. Clients that scan one
+/// replica of each primary would miss the other slots' keys without noticing.
+const PARTIAL: Error = Error::fixed(
+    "ERR SCAN would miss keys here: this node backs up only some slots of its primaries; SCAN the primaries",
+);
+
 fn scan(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.is_on_replica_port() && !context.keys.env().cluster.has_whole_shards() {
+        return Err(PARTIAL);
+    }
     let cursor = Cursor::parse(context.args.at(1))?;
     let options = ScanOptions::parse(context)?;
     let mut page = ScanPage::default();

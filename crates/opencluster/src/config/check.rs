@@ -58,6 +58,12 @@ fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     let sides = [
         ("http-port", settings.http_port, settings.effective_http_port(), SidePort::HTTP_OFFSET),
         ("peer-port", settings.peer_port, settings.effective_peer_port(), SidePort::PEER_OFFSET),
+        (
+            "replica-port",
+            settings.replica_port,
+            settings.effective_replica_port(),
+            SidePort::REPLICA_OFFSET,
+        ),
     ];
     for (name, side, effective, offset) in sides {
         if side == SidePort::Offset && effective.is_none() {

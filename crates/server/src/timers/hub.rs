@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::Moment;
-use cluster::map::{Map, Peer};
+use cluster::map::{Endpoints, Map, Peer};
 use parking_lot::{Mutex, RwLock};
 use settings::{Secret, Settings};
 use timers::{
@@ -328,7 +328,8 @@ pub(super) fn timer_peer(peer: Peer) -> timers::TimerPeer {
 fn own_ports(map: &Map) -> Vec<SocketAddr> {
     let ports = map.members().iter().flat_map(|member| {
         let ip = member.at.host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        [member.at.client, member.at.peer, member.at.http].map(|port| SocketAddr::new(ip, port))
+        let Endpoints { client, peer, http, replica, .. } = member.at;
+        [client, peer, http, replica].map(|port| SocketAddr::new(ip, port))
     });
     ports.filter(|address| address.port() != 0).collect()
 }

@@ -189,6 +189,7 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
             client: u16::try_from(id).unwrap_or(0), // So that MOVED names the node.
             peer: u16::try_from(id).unwrap_or(0),
             http: 0,
+            replica: 0,
         },
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn member(id: u64) -> Member {
         name: format!("n{id}"),
         weight: 1,
         zone: Zone::default(),
-        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0 },
+        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0, replica: 0 },
     }
 }
 

@@ -195,7 +195,7 @@ impl Process {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = net::listen(any, 16).expect("a free port");
         let peer = listener.local_addr().expect("bound").port();
-        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
+        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0, replica: 0 };
         let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
         let (name, zone) = (name.to_owned(), Zone::default());
         Process { me: Member { id, boot, name, weight: 1, zone, at }, listener }
