@@ -6,6 +6,7 @@
 
 mod input; //      All inputs and actions.
 mod message; //    Messages between nodes.
+mod version; //    The versions of these messages that two nodes have in common.
 mod lease; //      The right to serve: requested and granted.
 mod deaths; //     Failure detection.
 mod leader; //     State of a node while it leads.
@@ -38,7 +39,8 @@ use store::UnixMillis;
 pub use documents::WriteRequest;
 pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
-pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
+pub use message::{JoinAnswer, JoinRequest, Message, Welcome};
+pub use version::{PROTOCOL_VERSION, ProtocolRange};
 pub use operator::objection;
 pub use recreate::{Freshness, Offer};
 pub use skew::{SKEW_MAX, Skew};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
-use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
+use cluster::control::{JoinRequest, ProtocolRange, Start, Welcome};
 use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use parking_lot::Mutex;
 use placement::Mask;
@@ -277,7 +277,7 @@ impl NodeIdentity {
 
     fn request(&self) -> JoinRequest {
         JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.me.clone(),
             cluster: self.cluster(),
             skew: Duration::ZERO,

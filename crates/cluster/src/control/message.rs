@@ -9,13 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::recreate::Offer;
+use super::version::ProtocolRange;
 use crate::balance::{self, Attempt, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
 use crate::map::{ClusterId, Generation, LogIndex, Member};
 use crate::status::Sight;
-
-/// The version of all protocols between nodes. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Conversation in which a node N gets its lease from the leader L:
 ///
@@ -113,7 +111,7 @@ pub enum Handed {
 /// A process's description of itself when it wants to become a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JoinRequest {
-    pub version: u32,
+    pub versions: ProtocolRange,
     pub member: Member,
     /// The cluster of its data directory, if it has one.
     pub cluster: Option<ClusterId>,

@@ -92,7 +92,8 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
         let mut garbage: [u8; 64] = random::bytes();
         if round % 2 == 0 {
             garbage[..8].copy_from_slice(b"OPENCLUS");
-            garbage[8..12].copy_from_slice(&cluster::control::PROTOCOL_VERSION.to_le_bytes());
+            let versions = cluster::control::ProtocolRange::OURS.to_number();
+            garbage[8..12].copy_from_slice(&versions.to_le_bytes());
         }
         // The node may close the connection before it has read all of it.
         let _ = stream.write_all(&garbage[..usize::try_from(round % 64).expect("short") + 1]);

@@ -96,7 +96,7 @@ enum Hands {
 }
 
 pub(super) fn now() -> Now {
-    Now { moment: to_millis(boottime::now()), wall: clock::now().0 }
+    Now::at(boottime::now().clock_reading(), clock::now().0)
 }
 
 /// Returns a time on the clock of leases as timers count it.

@@ -9,7 +9,7 @@ use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
     Action, Control, Input, JoinAnswer, JoinRequest, MapChanged, Message, OperatorRequest,
-    PROTOCOL_VERSION, Start, Welcome,
+    ProtocolRange, Start, Welcome,
 };
 use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
@@ -258,7 +258,7 @@ impl World {
 
     fn want_to_join(&mut self, id: u64, clock: Clock) {
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.member(id),
             cluster: None,
             skew: Duration::ZERO,

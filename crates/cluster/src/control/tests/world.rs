@@ -44,7 +44,7 @@ pub(super) fn member(id: u64) -> Member {
 
 pub(super) fn request(member: Member) -> JoinRequest {
     JoinRequest {
-        version: PROTOCOL_VERSION,
+        versions: ProtocolRange::OURS,
         member,
         cluster: None,
         skew: Duration::ZERO,

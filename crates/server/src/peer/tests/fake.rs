@@ -12,7 +12,7 @@ use cluster::consensus::{
     SnapshotData, Term,
 };
 use cluster::control::{
-    Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
+    Gone, Input, JoinRequest, MapChanged, Message, ProtocolRange, Start, Welcome,
 };
 use cluster::map::{
     Boot, Change, ClusterId, ClusterSettings, Endpoints, Generation, LogIndex, Map, Member, NodeId,
@@ -244,7 +244,7 @@ impl FakeNode {
     pub(super) fn join_with(name: &str, at: &FakeNode, secret: &str) -> Result<FakeNode, String> {
         let process = Process::new(name);
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: process.me.clone(),
             cluster: None,
             skew: Duration::ZERO,
