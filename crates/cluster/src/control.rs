@@ -50,6 +50,7 @@ use crate::balance;
 use crate::consensus::{
     AppliedEntry, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK,
 };
+use crate::data::{BucketLag, LAGS_MAX};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 use balancing::Balancing;
@@ -183,7 +184,9 @@ impl Control {
             Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
-            Input::Beat { to, remaining_bytes } => self.send(to, Message::Beat { remaining_bytes }),
+            Input::Beat { to, remaining_bytes, lags } => {
+                self.send(to, Message::Beat { remaining_bytes, lags });
+            }
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),
             Input::Met(generation) => self.on_met(generation),
@@ -227,7 +230,7 @@ impl Control {
             Message::Sick => self.on_sick(from.id),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
-            Message::Beat { remaining_bytes } => self.on_beat(from, remaining_bytes),
+            Message::Beat { remaining_bytes, lags } => self.on_beat(from, remaining_bytes, lags),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::FollowAsk => self.on_follow_ask(from.id),
@@ -252,10 +255,11 @@ impl Control {
 
     /// Passes on a primary's report of unacknowledged bytes; a report of an earlier process does not
     /// count.
-    fn on_beat(&mut self, from: Peer, remaining_bytes: u64) {
+    fn on_beat(&mut self, from: Peer, remaining_bytes: u64, mut lags: Vec<BucketLag>) {
+        lags.truncate(LAGS_MAX);
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
-            self.out.push(Action::Beat { from: from.id, remaining_bytes });
+            self.out.push(Action::Beat { from: from.id, remaining_bytes, lags });
         }
     }
 

@@ -8,6 +8,7 @@ mod follow; //   Applies a new map to the duty of every slot.
 mod intake; //   Frames from one other node.
 mod mover; //    Outgoing buckets (fills, handovers), and backups that fall behind.
 mod pending; //  Backups whose data may be stale.
+mod lag; //      Changes that a backup has not acknowledged.
 mod replace; //  A slot that is resent whole after a failover.
 mod settle; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
@@ -22,6 +23,7 @@ use placement::{Hashmask, Slot};
 
 pub use follow::follow;
 pub use intake::{ApplyContext, FrameOutcome, Intake};
+pub use lag::{BucketLag, LAGS_MAX};
 pub use mover::{Mover, MoverInput, Order, Report};
 pub use refusals::Refusals;
 

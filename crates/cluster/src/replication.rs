@@ -24,10 +24,10 @@ mod tests;
 
 pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
 pub use downstream::{Downstream, SyncState};
-pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
+pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, FillSize, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
-pub use outbox::{BadAck, Forgotten, Outbox};
+pub use outbox::{BadAck, Forgotten, Outbox, SlotLag};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{

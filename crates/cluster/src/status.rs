@@ -16,7 +16,8 @@ pub use settings::{SettingError, duration as parse_duration, parse_setting, sett
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};
-use crate::fill::Sent;
+use crate::data::BucketLag;
+use crate::fill::{FillReceived, Sent};
 use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
 
@@ -33,12 +34,18 @@ pub struct Status {
     pub leader: Option<String>,
     pub members: Vec<MemberStatus>,
     pub buckets: Vec<BucketStatus>,
+    /// Number of buckets with a primary and no backup, unless the cluster is set to have no backups.
+    #[serde(default)]
+    pub single_copies: usize,
     /// Nodes with reserved places: they are away for a while, or back and not yet filled.
     #[serde(default)]
     pub away: Vec<AwayStatus>,
     /// Totals of the fills from this node since its process began.
     #[serde(default)]
     pub fills: FillStatus,
+    /// Copies on this node that are not complete or lack changes of their primaries.
+    #[serde(default)]
+    pub sync: Vec<SyncStatus>,
     /// The moves that this node takes part in.
     pub moves: Vec<MoveStatus>,
     /// The last changes of the map, the newest first.
@@ -164,6 +171,55 @@ impl From<Sent> for FillStatus {
     }
 }
 
+/// A copy on the reporting node that is being filled, or lacks changes that its primary has made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SyncStatus {
+    pub bucket: String,
+    /// The node that has the copy.
+    pub node: String,
+    /// The primary, from which the data comes.
+    pub primary: String,
+    /// Percentage of slots that are complete; 100 for a backup.
+    pub percent: u8,
+    /// Items that are missing; for a backup, commands whose changes it has not acknowledged.
+    pub items_behind: u64,
+    pub bytes_behind: u64,
+}
+
+impl Status {
+    /// Adds the copies of the reporting node that are being filled.
+    pub fn add_filling(&mut self, map: &Map, filling: impl Iterator<Item = FillReceived>) {
+        for FillReceived { bucket, percent, items_behind, bytes_behind } in filling {
+            let primary = map.bucket(bucket).and_then(Bucket::primary);
+            self.sync.push(SyncStatus {
+                bucket: bucket.to_string(),
+                node: self.node.clone(),
+                primary: primary.map_or_else(String::new, |primary| name(map, primary)),
+                percent,
+                items_behind,
+                bytes_behind,
+            });
+        }
+    }
+
+    /// Adds the backups of node `me` that lack changes, by the last report of this primary.
+    pub fn add_lags(&mut self, map: &Map, me: NodeId, primary: NodeId, lags: &[BucketLag]) {
+        let node = self.node.clone();
+        let counts = |lag: &&BucketLag| {
+            let known = map.bucket(lag.bucket).filter(|it| it.primary() == Some(primary));
+            known.is_some_and(|it| it.backups().contains(&me))
+        };
+        self.sync.extend(lags.iter().filter(counts).map(|lag| SyncStatus {
+            bucket: lag.bucket.to_string(),
+            node: node.clone(),
+            primary: name(map, primary),
+            percent: 100,
+            items_behind: lag.items,
+            bytes_behind: lag.bytes,
+        }));
+    }
+}
+
 /// One member's report about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Sight {
@@ -240,8 +296,10 @@ impl Status {
             leader: None,
             members: members(map),
             buckets: Vec::new(),
+            single_copies: single_copies(map),
             away: map.away().map(|(_, away)| AwayStatus::of(away)).collect(),
             fills: FillStatus::default(),
+            sync: Vec::new(),
             moves: Vec::new(),
             changes: Vec::new(),
             gone: Vec::new(),
@@ -277,6 +335,12 @@ impl Status {
         let id = digits(node);
         self.members.iter_mut().find(|member| member.id == id)
     }
+}
+
+/// Returns the number of buckets whose loss of one node would lose data, though there should be backups.
+fn single_copies(map: &Map) -> usize {
+    let wants_backups = map.settings().backups > 0;
+    map.buckets().filter(|bucket| wants_backups && bucket.holders.len() == 1).count()
 }
 
 impl LevelsStatus {

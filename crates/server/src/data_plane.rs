@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cluster::Moment;
 use cluster::control::{Gone, Input, MapChanged};
-use cluster::data::{MoverInput, Order};
+use cluster::data::{BucketLag, MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use placement::Hashmask;
@@ -76,7 +76,8 @@ impl DataPlane for Shared {
         self.merging.answer(&self.data, settings.data_dir.as_deref(), question, taker)
     }
 
-    fn beat(&self, from: NodeId, remaining_bytes: u64) {
+    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>) {
+        self.data.note_lags(from, lags);
         if remaining_bytes == 0 {
             self.data.note_heard(from);
         }

@@ -195,6 +195,7 @@ impl News {
         status.yields |= merging.yields().is_some();
         status.mark_pending(map, me, &data.pending.load());
         status.fills = (*data.sent.lock()).into();
+        data.add_sync(map, &mut status);
         let chronicle = self.chronicle.lock();
         status.changes = chronicle.latest(CHANGES_TOLD);
         status.gone = chronicle.gone(map, clock::now().0.saturating_sub(millis(GONE_TOLD_FOR)));

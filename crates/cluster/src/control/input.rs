@@ -15,7 +15,7 @@ use super::skew::Skew;
 use crate::Moment;
 use crate::balance::{Attempt, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::data::{Order, Report};
+use crate::data::{BucketLag, Order, Report};
 use crate::map::{
     ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, RecreateSource, Setting,
 };
@@ -58,6 +58,7 @@ pub enum Input {
     Beat {
         to: NodeId,
         remaining_bytes: u64,
+        lags: Vec<BucketLag>,
     },
     /// Another node knows of a later reign than this one does.
     Reigned {
@@ -106,7 +107,7 @@ impl From<Report> for Input {
             Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
             Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
-            Report::Beat { to, remaining_bytes } => Input::Beat { to, remaining_bytes },
+            Report::Beat { to, remaining_bytes, lags } => Input::Beat { to, remaining_bytes, lags },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
             Report::Stuck { node } => Input::Stuck { node },
         }
@@ -172,6 +173,8 @@ pub enum Action {
     Beat {
         from: NodeId,
         remaining_bytes: u64,
+        /// The buckets of these bytes.
+        lags: Vec<BucketLag>,
     },
     Answer {
         id: u64,

@@ -12,6 +12,7 @@ use super::recreate::Offer;
 use super::version::ProtocolRange;
 use crate::balance::{self, Attempt, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
+use crate::data::BucketLag;
 use crate::map::{ClusterId, Generation, LogIndex, Member};
 use crate::status::Sight;
 
@@ -82,9 +83,10 @@ pub enum Message {
     Offer(Vec<Offer>),
     /// The sender's side has ended in favour of another, and this is its progress.
     Yielding(Handed),
-    /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary.
+    /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary, and their buckets.
     Beat {
         remaining_bytes: u64,
+        lags: Vec<BucketLag>,
     },
     /// The receiver has left, and nothing waits for it any more.
     Farewell,

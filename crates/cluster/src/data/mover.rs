@@ -10,6 +10,7 @@ use std::time::Duration;
 use placement::{Hashmask, Slot};
 
 use super::follow::remove_downstream;
+use super::lag::BucketLag;
 use super::pending::Pending;
 use super::refusals::refused_slots;
 use super::settle::Settlements;
@@ -20,7 +21,7 @@ use crate::Moment;
 use crate::balance::Attempt;
 use crate::fill::{FillSource, Sent};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
+use crate::replication::{FillSize, Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
 use crate::rules::{Rule, holds};
 
 /// An order of the control plane.
@@ -61,7 +62,7 @@ pub enum MoverInput {
 }
 
 /// A report to the control plane.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
     FillDone {
         attempt: Attempt,
@@ -78,6 +79,8 @@ pub enum Report {
     Beat {
         to: NodeId,
         remaining_bytes: u64,
+        /// The buckets of these bytes.
+        lags: Vec<BucketLag>,
     },
     /// The backup is out of sync.
     OutOfSync {
@@ -297,9 +300,10 @@ impl Mover {
                 progress: SendProgress::default(),
             });
             let source = FillSource::new(attempt, bucket, link, reign);
+            let size = size_of(bucket, plane);
             let asked = plane.with_outbox(link, |outbox| {
                 self.window.turn_to(now, link, outbox);
-                self.window.add(now, outbox, |outbox| source.start(outbox))
+                self.window.add(now, outbox, |outbox| source.start(size, outbox))
             });
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| state.replica.add_downstream(link, plane.last(link)));
@@ -618,4 +622,16 @@ fn change_replicas(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut Sl
     for slot in slots_of(bucket) {
         plane.with_slot(slot, |state| change(&mut state.replica));
     }
+}
+
+/// Returns the size of a bucket that this node serves.
+fn size_of(bucket: Hashmask, plane: &impl Plane) -> FillSize {
+    let mut size = FillSize::default();
+    for slot in slots_of(bucket) {
+        plane.with_slot(slot, |state| {
+            size.items += state.table().len() as u64;
+            size.bytes += state.table().bytes() as u64;
+        });
+    }
+    size
 }

@@ -13,7 +13,7 @@ use store::{
 
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    FillId, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState, write_gone,
+    FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState, write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
@@ -109,9 +109,9 @@ impl FillSource {
 
     /// Announces the bucket to the taker. The slots get their downstream after it. By the time the taker
     /// acknowledges this frame, it has reported its stale copies.
-    pub fn start(&self, outbox: &mut Outbox) -> FrameNumber {
+    pub fn start(&self, size: FillSize, outbox: &mut Outbox) -> FrameNumber {
         let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
-        outbox.push(&Frame::FillStart { fill, bucket, reign })
+        outbox.push(&Frame::FillStart { fill, bucket, reign, size })
     }
 
     /// Records that the taker has kept a copy of a slot, at this position.

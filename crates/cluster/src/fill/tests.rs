@@ -10,7 +10,7 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role, SlotReplica,
+    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role, SlotReplica,
     SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
@@ -157,8 +157,8 @@ fn receive(
         Frame::Images { reign, from, to: version, images, .. } => {
             return Some(receive_images(to, reign, from, version, images, nothing));
         }
-        Frame::FillStart { fill: id, bucket, reign } => {
-            *fill = Some(FillTaker::new(id, bucket, reign));
+        Frame::FillStart { fill: id, bucket, reign, size } => {
+            *fill = Some(FillTaker::new(id, bucket, reign, size));
         }
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
         Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
@@ -191,7 +191,7 @@ fn bucket() -> Hashmask {
 fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, pair.primary.replica.reign());
-    source.start(&mut pair.outbox);
+    source.start(FillSize::default(), &mut pair.outbox);
     if pair.taker.replica.role() == Role::Stale {
         let position = pair.taker.replica.position(&pair.taker.table);
         source.note_kept(Slot::of(b"{tag}"), position);
@@ -316,7 +316,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     // The fill has begun the slot, and is at its first large value.
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
-    source.start(&mut pair.outbox);
+    source.start(FillSize::default(), &mut pair.outbox);
     let Held { table, replica } = &mut pair.primary;
     source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
     assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Partly { .. })));
@@ -374,4 +374,26 @@ fn another_reign_is_refused_or_waited_for() {
     pair.primary.replica.become_for_tests(Role::Serving, LogIndex(5));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Early), "the map here is behind");
+}
+
+#[test]
+fn a_taker_knows_how_much_of_the_bucket_it_lacks() {
+    let bucket = Hashmask::of_slot(Mask::M0FFF, Slot::new(0).unwrap());
+    assert_eq!(bucket.slots().len(), 4);
+    let size = FillSize { items: 1_000, bytes: 50_000 };
+    let mut taker = FillTaker::new(FILL, bucket, REIGN, size);
+    let behind = |taker: &FillTaker| {
+        let FillReceived { percent, items_behind, bytes_behind, .. } = taker.progress();
+        (percent, items_behind, bytes_behind)
+    };
+    assert_eq!(behind(&taker), (0, 1_000, 50_000));
+    taker.end_slot(400);
+    assert_eq!(behind(&taker), (25, 600, 30_000));
+    taker.end_slot(900); // Items were written since the fill began.
+    assert_eq!(behind(&taker), (50, 0, 0));
+    taker.end_slot(0);
+    taker.end_slot(0);
+    assert_eq!(behind(&taker), (100, 0, 0));
+    let empty = FillTaker::new(FILL, bucket, REIGN, FillSize::default());
+    assert_eq!(behind(&empty), (0, 0, 0));
 }

@@ -8,6 +8,7 @@ use placement::{Hashmask, Mask, Slot};
 use store::Version;
 
 use super::FrameNumber;
+use super::receive::slot_of_unit;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 
@@ -26,6 +27,14 @@ const LENGTH_BYTES: usize = 4;
 pub struct Position {
     pub reign: LogIndex,
     pub version: Version,
+}
+
+/// The size of a bucket at its primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FillSize {
+    pub items: u64,
+    /// Memory of the items.
+    pub bytes: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +59,8 @@ pub enum Frame<'a> {
         fill: FillId,
         bucket: Hashmask,
         reign: LogIndex,
+        /// The bucket's size when the fill began.
+        size: FillSize,
     },
     /// Begins a slot of the bucket, which is at this position.
     FillSlot {
@@ -315,6 +326,15 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Returns the slot that a client's command has changed, if the frame carries such a change.
+    pub(super) fn changed_slot(&self) -> Option<Slot> {
+        match *self {
+            Frame::Effects { unit, .. } => slot_of_unit(unit),
+            Frame::Images { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+
     /// Appends the tag and all fields but the payload.
     #[inline]
     fn write_fields<'o>(&self, out: &'o mut Vec<u8>) -> Writer<'o> {
@@ -329,9 +349,12 @@ impl<'a> Frame<'a> {
                 .u64(from.reign.0)
                 .u64(from.version.0)
                 .u64(to.0),
-            Frame::FillStart { fill, bucket, reign } => {
-                with(out, FILL_START).fill(fill).bucket(bucket).u64(reign.0)
-            }
+            Frame::FillStart { fill, bucket, reign, size } => with(out, FILL_START)
+                .fill(fill)
+                .bucket(bucket)
+                .u64(reign.0)
+                .u64(size.items)
+                .u64(size.bytes),
             Frame::FillSlot { fill, slot, position } => with(out, FILL_SLOT)
                 .fill(fill)
                 .slot(slot)
@@ -411,6 +434,7 @@ impl<'a> Frame<'a> {
                 fill: reader.fill()?,
                 bucket: reader.bucket()?,
                 reign: reader.index()?,
+                size: FillSize { items: reader.u64()?, bytes: reader.u64()? },
             },
             FILL_SLOT => Frame::FillSlot {
                 fill: reader.fill()?,

@@ -29,10 +29,11 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use cluster::Moment;
 use cluster::balance::FillProgress;
-use cluster::data::{Intake, MoverInput, Outgoing};
+use cluster::data::{BucketLag, Intake, MoverInput, Outgoing};
 use cluster::fill::Sent;
 use cluster::map::{Boot, Map, NodeId, Peer};
 use cluster::serving::AckEpoch;
+use cluster::status::Status;
 use commands::cluster::View;
 use parking_lot::Mutex;
 
@@ -71,6 +72,8 @@ pub(crate) struct Data {
     pub lease: Lease,
     /// The intake for each boot of another node. It outlives connections.
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
+    /// The changes that this node's backups lacked, by the last report of each primary.
+    lags: Mutex<BTreeMap<NodeId, Vec<BucketLag>>>,
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub awaiting_acks: Vec<AtomicBool>,
     /// Orders to the mover.
@@ -116,6 +119,7 @@ impl Data {
             links: Links::default(),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
+            lags: Mutex::default(),
             awaiting_acks: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
             mailboxes,
             stopping: AtomicBool::new(false),
@@ -184,6 +188,25 @@ impl Data {
         let coming = intakes.values().filter_map(|intake| intake.try_lock());
         let coming: usize = coming.map(|intake| intake.gathered_bytes()).sum();
         self.links.allocated_bytes() + coming as u64
+    }
+
+    /// Records the changes that this node's backups lack, by the report of a primary.
+    pub(crate) fn note_lags(&self, from: NodeId, lags: Vec<BucketLag>) {
+        let map = self.map();
+        let mut known = self.lags.lock();
+        known.retain(|node, _| map.member(*node).is_some());
+        known.insert(from, lags);
+    }
+
+    /// Adds to a status which copies on this node are incomplete or behind.
+    pub(crate) fn add_sync(&self, map: &Map, status: &mut Status) {
+        let intakes: Vec<_> = self.intakes.lock().values().map(Arc::clone).collect();
+        // Skips an intake that is locked: its worker is applying frames, and this would have to wait.
+        let filling = intakes.iter().filter_map(|intake| intake.try_lock()?.filling());
+        status.add_filling(map, filling);
+        for (primary, lags) in &*self.lags.lock() {
+            status.add_lags(map, self.me, *primary, lags);
+        }
     }
 
     /// Records that data came from this node, or its report that no bytes are outstanding.

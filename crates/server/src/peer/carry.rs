@@ -44,8 +44,8 @@ impl ControlThread {
                 Action::Order(order) => self.applier.apply(move |data| data.order(order)),
                 Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
-                Action::Beat { from, remaining_bytes } => {
-                    self.applier.apply(move |data| data.beat(from, remaining_bytes));
+                Action::Beat { from, remaining_bytes, lags } => {
+                    self.applier.apply(move |data| data.beat(from, remaining_bytes, lags));
                 }
                 // Through the applier: when the answer comes, the change that it reports is applied.
                 Action::Answer { id, answer } => {

@@ -38,7 +38,7 @@ use arc_swap::ArcSwapOption;
 use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
-use cluster::data::Order;
+use cluster::data::{BucketLag, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use mio::Waker;
@@ -87,8 +87,8 @@ pub(crate) trait DataPlane: Send + Sync {
     fn bring(&self, buckets: Vec<Hashmask>);
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
     fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply>;
-    /// Reports that `left` bytes from this primary are still outstanding.
-    fn beat(&self, from: NodeId, remaining_bytes: u64);
+    /// Reports that so many bytes from this primary are still outstanding, and the buckets they are of.
+    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
     fn fence(&self);
     /// Handles the end of this process's membership.

@@ -87,7 +87,7 @@ impl World {
                 }
                 self.tell_mover(id, MoverInput::Order(order));
             }
-            Action::Beat { from, remaining_bytes } => {
+            Action::Beat { from, remaining_bytes, .. } => {
                 if remaining_bytes == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);

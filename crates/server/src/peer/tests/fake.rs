@@ -112,7 +112,7 @@ impl DataPlane for FakeData {
         Some(MergeReply::NotNow)
     }
 
-    fn beat(&self, _: NodeId, _: u64) {}
+    fn beat(&self, _: NodeId, _: u64, _: Vec<BucketLag>) {}
     fn fence(&self) {
         self.state.lock().lease = Moment::START;
     }
