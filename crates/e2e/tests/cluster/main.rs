@@ -1,5 +1,6 @@
 //! Clusters of real processes on this machine: they grow and shrink under load, and nothing that was
 //! acknowledged is lost.
+mod acks;
 mod any_port;
 mod faults;
 mod events;
