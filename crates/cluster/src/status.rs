@@ -5,6 +5,7 @@
 mod settings; //  Conversion of settings to and from text.
 mod chronicle; // Past changes, and their reasons.
 mod picture; //   A table with nodes as columns and buckets as rows.
+mod sync; //      Copies that are incomplete or behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
+pub use sync::SyncStatus;
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};
-use crate::data::BucketLag;
-use crate::fill::{FillReceived, Sent};
+use crate::fill::Sent;
 use crate::map::{Away, Bucket, Map, Member, NodeId};
 use crate::merge::Tally;
 
@@ -168,55 +169,6 @@ impl From<Sent> for FillStatus {
     fn from(sent: Sent) -> FillStatus {
         let Sent { bytes, items, gone, whole_slots, newer_slots } = sent;
         FillStatus { bytes, items, gone, whole_slots, newer_slots }
-    }
-}
-
-/// A copy on the reporting node that is being filled, or lacks changes that its primary has made.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SyncStatus {
-    pub bucket: String,
-    /// The node that has the copy.
-    pub node: String,
-    /// The primary, from which the data comes.
-    pub primary: String,
-    /// Percentage of slots that are complete; 100 for a backup.
-    pub percent: u8,
-    /// Items that are missing; for a backup, commands whose changes it has not acknowledged.
-    pub items_behind: u64,
-    pub bytes_behind: u64,
-}
-
-impl Status {
-    /// Adds the copies of the reporting node that are being filled.
-    pub fn add_filling(&mut self, map: &Map, filling: impl Iterator<Item = FillReceived>) {
-        for FillReceived { bucket, percent, items_behind, bytes_behind } in filling {
-            let primary = map.bucket(bucket).and_then(Bucket::primary);
-            self.sync.push(SyncStatus {
-                bucket: bucket.to_string(),
-                node: self.node.clone(),
-                primary: primary.map_or_else(String::new, |primary| name(map, primary)),
-                percent,
-                items_behind,
-                bytes_behind,
-            });
-        }
-    }
-
-    /// Adds the backups of node `me` that lack changes, by the last report of this primary.
-    pub fn add_lags(&mut self, map: &Map, me: NodeId, primary: NodeId, lags: &[BucketLag]) {
-        let node = self.node.clone();
-        let counts = |lag: &&BucketLag| {
-            let known = map.bucket(lag.bucket).filter(|it| it.primary() == Some(primary));
-            known.is_some_and(|it| it.backups().contains(&me))
-        };
-        self.sync.extend(lags.iter().filter(counts).map(|lag| SyncStatus {
-            bucket: lag.bucket.to_string(),
-            node: node.clone(),
-            primary: name(map, primary),
-            percent: 100,
-            items_behind: lag.items,
-            bytes_behind: lag.bytes,
-        }));
     }
 }
 

@@ -17,4 +17,5 @@ mod parked;
 mod rolling;
 mod settings;
 mod stops;
+mod sync;
 mod pending;
