@@ -40,10 +40,10 @@ pub use documents::WriteRequest;
 pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, Welcome};
-pub use version::{PROTOCOL_VERSION, ProtocolRange};
 pub use operator::objection;
 pub use recreate::{Freshness, Offer};
 pub use skew::{SKEW_MAX, Skew};
+pub use version::{PROTOCOL_VERSION, ProtocolRange};
 
 use crate::Moment;
 use crate::balance;

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
-pub use sync::SyncStatus;
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
+pub use sync::SyncStatus;
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};

@@ -317,6 +317,9 @@ impl<'a> Keys<'a> {
     /// Returns the first slot from `from` on that holds keys and is covered on this connection: on the ordinary port
     /// those that this node serves, on the replica port its backup copies.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        if self.walks == WalkedCopies::Backups {
+            return self.occupied_backup(from);
+        }
         let mut from = Some(from);
         loop {
             let slot = self.slots.occupied(from?)?;
@@ -339,6 +342,12 @@ impl<'a> Keys<'a> {
             }
         }
         count
+    }
+
+    /// Looks into every backup copy: only the counts of slots that this node serves are published.
+    fn occupied_backup(&mut self, from: Slot) -> Option<Slot> {
+        let mut slots = (from.number()..Slot::COUNT).filter_map(Slot::new);
+        slots.find(|slot| self.covers(*slot) && self.slots.len(*slot) > 0)
     }
 
     fn covers(&self, slot: Slot) -> bool {

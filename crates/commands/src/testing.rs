@@ -125,7 +125,13 @@ pub fn member(number: u8) -> Member {
         name: char::from(b'@' + number).to_string(),
         weight: 1,
         zone: Zone::default(),
-        at: Endpoints { host: format!("10.0.0.{number}"), client: 6379, peer: 16_379, http: 7379, replica: 0 },
+        at: Endpoints {
+            host: format!("10.0.0.{number}"),
+            client: 6379,
+            peer: 16_379,
+            http: 7379,
+            replica: 0,
+        },
     }
 }
 

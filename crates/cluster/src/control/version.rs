@@ -91,6 +91,9 @@ mod tests {
             assert_eq!(ProtocolRange::from_number(sent.to_number()), sent);
         }
         assert_eq!(ProtocolRange::from_number(4), range(4, 4));
-        assert_eq!((range(4, 4).to_string(), range(3, 4).to_string()), ("4".into(), "3 to 4".into()));
+        assert_eq!(
+            (range(4, 4).to_string(), range(3, 4).to_string()),
+            ("4".into(), "3 to 4".into())
+        );
     }
 }

@@ -21,7 +21,9 @@ use crate::Moment;
 use crate::balance::Attempt;
 use crate::fill::{FillSource, Sent};
 use crate::map::{Epoch, NodeId};
-use crate::replication::{FillSize, Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica};
+use crate::replication::{
+    FillSize, Frame, FrameNumber, LinkId, Outbox, Position, Role, SlotReplica,
+};
 use crate::rules::{Rule, holds};
 
 /// An order of the control plane.

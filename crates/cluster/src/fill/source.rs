@@ -13,7 +13,8 @@ use store::{
 
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState, write_gone,
+    FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState,
+    write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.

@@ -10,8 +10,8 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role, SlotReplica,
-    SyncState, receive_effects, receive_images, slot_of_unit,
+    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role,
+    SlotReplica, SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
 

@@ -204,5 +204,8 @@ fn the_lag_of_a_slot_counts_its_changes_until_they_are_acknowledged() {
     carry(&mut outbox, &mut Vec::new(), 0);
     outbox.acknowledge(second).unwrap();
     let lags = outbox.lag_by_slot();
-    assert_eq!(lags.into_iter().map(|(slot, lag)| (slot.number(), lag.units)).collect::<Vec<_>>(), [(9, 1)]);
+    assert_eq!(
+        lags.into_iter().map(|(slot, lag)| (slot.number(), lag.units)).collect::<Vec<_>>(),
+        [(9, 1)]
+    );
 }

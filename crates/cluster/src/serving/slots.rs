@@ -420,7 +420,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the number of keys in a slot.
     pub fn len(&mut self, slot: Slot) -> usize {
-        if let LockedSet::Several(_) = &self.held {
+        let is_published = self.walks == WalkedCopies::Primaries;
+        if !is_published || matches!(self.held, LockedSet::Several(_)) {
             return self.table(slot).len();
         }
         self.publish_counts();

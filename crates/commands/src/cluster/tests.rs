@@ -584,22 +584,6 @@ fn buckets_that_make_up_a_larger_hashmask_are_one_line() {
 }
 
 #[test]
-fn slots_with_the_same_holders_are_one_range_whatever_the_order_of_backups() {
-    let settings = ClusterSettings { backups: 2, ..ClusterSettings::default() };
-    let mut map = Map::found(member(1), Mask::M00FF, settings);
-    apply(&mut map, &[2, 3].map(|number| Change::Join(member(number))));
-    for bucket in Hashmask::all(Mask::M00FF) {
-        let order = if bucket.value() % 3 == 0 { [2, 3] } else { [3, 2] };
-        order.into_iter().for_each(|backup| add(&mut map, bucket, backup));
-    }
-    let mut node = TestNode::default();
-    node.see(&map, 1);
-    let slots = words(&node.args(1, &[b"CLUSTER", b"SLOTS"])[0]);
-    assert_eq!(slots.len(), 2, "the head of A, and the rest: {slots:?}");
-    assert!(slots[1].starts_with("1 16383 10.0.0.1 "), "{slots:?}");
-}
-
-#[test]
 fn replies_are_written_once_for_each_epoch_and_protocol() {
     let mut node = TestNode::default();
     let mut map = Map::found(member(1), Mask::M3FFF, ClusterSettings::default());

@@ -279,10 +279,7 @@ fn write_node(view: &View, node: ShownNode, is_myself: bool, host: &str, text: &
         None => ("master", "-".to_owned()),
         Some(master) => ("slave", format_node_id(master)),
     };
-    let _ = write!(
-        text,
-        "{id} {host}:{port}@{peer} {myself}{role} {master} 0 0 {epoch} connected"
-    );
+    let _ = write!(text, "{id} {host}:{port}@{peer} {myself}{role} {master} 0 0 {epoch} connected");
 }
 
 fn host_of<'a>(view: &View, member: &'a Member, mine: &'a str) -> &'a str {

@@ -2,6 +2,7 @@
 // Arguments: the client's name, and the ports of some nodes.
 const [name, ...ports] = process.argv.slice(2);
 const KEYS = 600;
+const STEP_MILLIS = 60_000;
 const NAMES = Array.from({ length: KEYS }, (_, number) => `key:${number}`);
 
 function fail(claim) {
@@ -42,9 +43,13 @@ async function ioredis() {
 async function nodeRedis() {
   const { createCluster } = require("redis");
   const rootNodes = ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }));
-  const cluster = createCluster({ rootNodes, useReplicas: true });
-  cluster.on("error", () => {}); // A node that has died.
-  await cluster.connect();
+  let cluster;
+  const open = async () => {
+    cluster = createCluster({ rootNodes, useReplicas: true });
+    cluster.on("error", () => {}); // A node that has died.
+    await cluster.connect();
+  };
+  await open();
   const masters = () => Promise.all(cluster.masters.map((master) => cluster.nodeClient(master)));
   const each = async (work) => Promise.all((await masters()).map(work));
   const scan = async (node) => {
@@ -59,6 +64,10 @@ async function nodeRedis() {
     sizes: () => each((node) => node.dbSize()),
     scan: () => each(scan),
     flush: () => each((node) => node.flushAll()),
+    reopen: () => {
+      cluster.destroy();
+      return open();
+    },
   };
 }
 
@@ -67,6 +76,7 @@ async function size(client) {
 }
 
 const steps = {
+  reopen: (client) => client.reopen(),
   async fill(client) {
     for (const key of NAMES) await client.set(key);
   },
@@ -95,7 +105,9 @@ const steps = {
   const client = await { ioredis, "node-redis": nodeRedis }[name]();
   const lines = require("readline").createInterface({ input: process.stdin });
   for await (const line of lines) {
+    const hung = setTimeout(() => fail(`${line} hangs`), STEP_MILLIS);
     await steps[line](client);
+    clearTimeout(hung);
     console.log(`done: ${line}`);
   }
   process.exit(0);

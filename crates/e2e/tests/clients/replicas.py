@@ -3,9 +3,12 @@
 Arguments: the client's name, and the ports of some nodes.
 """
 import asyncio
+import os
+import signal
 import sys
 
 KEYS = 600
+STEP_SECONDS = 60
 NAMES = [f"key:{number}" for number in range(KEYS)]
 
 
@@ -54,7 +57,12 @@ class Coredis:
         return list(await self.client.keys("*"))
 
     async def size(self):
-        return await self.client.dbsize()
+        # It does not send DBSIZE to all primaries by itself.
+        total = 0
+        for primary in self.client.primaries:
+            async with primary:
+                total += await primary.dbsize()
+        return total
 
     async def scan(self):
         return [name async for name in self.client.scan_iter(count=50)]
@@ -135,12 +143,11 @@ async def main():
     await client.open([int(port) for port in sys.argv[2:]])
     steps = {"fill": fill, "read": read, "whole": whole, "flush": flush}
     for line in sys.stdin:
+        signal.alarm(STEP_SECONDS)  # A client that hangs is ended by the signal.
         await steps[line.strip()](client)
+        signal.alarm(0)
         print(f"done: {line.strip()}", flush=True)
     # The clients' own threads and connections end with the process.
-    sys.stdout.flush()
-    import os
-
     os._exit(0)
 
 

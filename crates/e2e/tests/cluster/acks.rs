@@ -67,9 +67,11 @@ fn with_min_copies_2_a_write_without_a_backup_waits_and_is_then_refused() {
     assert_eq!(status["single_copies"], 16, "status says why");
 
     cluster.join();
-    e2e::wait_until("a write that waits runs when the copy is there", Duration::from_secs(60), || {
-        client.run("SET key after") == ok()
-    });
+    e2e::wait_until(
+        "a write that waits runs when the copy is there",
+        Duration::from_secs(60),
+        || client.run("SET key after") == ok(),
+    );
     cluster.wait_until_even();
     assert_eq!(client.status()["single_copies"], 0);
 }

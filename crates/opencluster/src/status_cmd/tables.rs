@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use cluster::control::SKEW_MAX;
 use cluster::merge::Tally;
 use cluster::status::{
-    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, SyncStatus,
-    Vote, picture, summary,
+    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status,
+    SyncStatus, Vote, picture, summary,
 };
 
 use super::figures::{ago, bytes, thousands};
@@ -142,7 +142,10 @@ fn sync(copies: &[SyncStatus]) -> String {
             bytes(copy.bytes_behind),
         ]
     };
-    text += &table(&[""; 6], &copies.iter().take(COPIES_SHOWN).map(row).map(indented).collect::<Vec<_>>());
+    text += &table(
+        &[""; 6],
+        &copies.iter().take(COPIES_SHOWN).map(row).map(indented).collect::<Vec<_>>(),
+    );
     if let Some(more) = copies.len().checked_sub(COPIES_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "  and {more} more");
     }
@@ -309,7 +312,13 @@ mod tests {
     use placement::Mask;
 
     fn member(number: u64, name: &str) -> Member {
-        let at = Endpoints { host: "10.0.0.1".to_owned(), client: 6379, peer: 16_379, http: 7379, replica: 0 };
+        let at = Endpoints {
+            host: "10.0.0.1".to_owned(),
+            client: 6379,
+            peer: 16_379,
+            http: 7379,
+            replica: 0,
+        };
         let (id, boot) = (NodeId(number), Boot(1));
         Member { id, boot, name: name.to_owned(), weight: 1, zone: Zone::default(), at }
     }

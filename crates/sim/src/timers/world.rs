@@ -401,8 +401,7 @@ impl World {
         self.start_node(id);
         let next = self.nodes.get_mut(&node).expect("started above");
         next.calendar = calendar;
-        let time =
-            Now::exact(MonotonicMillis(self.now + next.origin), self.now + calendar);
+        let time = Now::exact(MonotonicMillis(self.now + next.origin), self.now + calendar);
         next.core.handle(time, TimerInput::Tick, &mut Vec::new());
         next.core.load_carried(&carried).expect("written a moment ago");
         self.commit();

@@ -36,7 +36,9 @@ fn a_node_that_does_not_fit_is_told_why_in_one_line() {
     let versions = ProtocolRange { oldest: ours.newest + 1, newest: ours.newest + 1 };
     assert_eq!(
         refusal(JoinRequest { versions, ..fits() }),
-        format!("protocol version mismatch: the cluster speaks {ours}, the joining node {versions}")
+        format!(
+            "protocol version mismatch: the cluster speaks {ours}, the joining node {versions}"
+        )
     );
     assert_eq!(
         refusal(JoinRequest { cluster: Some(ClusterId(CLUSTER.0 + 1)), ..fits() }),

@@ -119,6 +119,19 @@ fn a_primary_with_different_backups_begins_with_those_that_hold_all_its_slots() 
 }
 
 #[test]
+fn slots_with_the_same_holders_are_one_range_whatever_the_order_of_backups() {
+    let settings = ClusterSettings { backups: 2, ..ClusterSettings::default() };
+    let mut map = Map::found(member(1), Mask::M00FF, settings);
+    apply(&mut map, &[2, 3].map(|number| Change::Join(member(number))));
+    for bucket in Hashmask::all(Mask::M00FF) {
+        let order = if bucket.value() % 3 == 0 { [2, 3] } else { [3, 2] };
+        order.into_iter().for_each(|backup| add(&mut map, bucket, backup));
+    }
+    let wanted = format!("0 16383 {} {} {}", master(1), replica(2, 1), replica(3, 1));
+    assert_eq!(slots_of(&with_replica_ports(map)), [wanted]);
+}
+
+#[test]
 fn a_node_that_is_about_to_leave_is_no_replica() {
     let mut map = with_replica_ports(three());
     let leaving = Member { weight: 0, ..map.member(NodeId(2)).unwrap().clone() };

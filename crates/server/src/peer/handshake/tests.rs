@@ -105,7 +105,10 @@ fn another_version_is_named_on_both_sides() {
     let error = there.join().expect("no panic").map(|_| ()).expect_err("not that version");
     assert_eq!(
         error.to_string(),
-        format!("no common protocol version: {} on this node, 99 on the other", ProtocolRange::OURS)
+        format!(
+            "no common protocol version: {} on this node, 99 on the other",
+            ProtocolRange::OURS
+        )
     );
 }
 
