@@ -176,9 +176,12 @@ impl Server {
     fn is_stopped(&self) -> bool {
         let threads = std::fs::read_dir(self.proc("task")).expect("it is running");
         let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
-            let stat = std::fs::read_to_string(thread.expect("a thread").path().join("stat"));
-            let stat = stat.expect("a stopped thread does not end");
-            stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+            // A thread that has just ended has no state: it is looked for again.
+            let stat =
+                thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+            let state =
+                stat.ok().and_then(|stat| stat.rsplit(')').next()?.trim_start().chars().next());
+            state == Some('T')
         };
         threads.into_iter().all(is_stopped)
     }

@@ -84,7 +84,7 @@ impl MapJournal {
         }
         let gone = gone_names(&before, map);
         let members = changed_members(&before, map);
-        let buckets = changed_buckets(&before, map);
+        let buckets = changed_buckets(&before, map, &members);
         if gone.is_empty() && members.is_empty() && buckets.is_empty() {
             return None;
         }
@@ -151,7 +151,7 @@ impl Generation {
 }
 
 fn gone_names(before: &Map, map: &Map) -> Vec<String> {
-    if before.members == map.members {
+    if Arc::ptr_eq(&before.members, &map.members) {
         return Vec::new();
     }
     let names: BTreeSet<&str> = map.members().iter().map(|member| &*member.name).collect();
@@ -160,6 +160,9 @@ fn gone_names(before: &Map, map: &Map) -> Vec<String> {
 }
 
 fn changed_members(before: &Map, map: &Map) -> Vec<NodeId> {
+    if Arc::ptr_eq(&before.members, &map.members) {
+        return Vec::new();
+    }
     let is_same = |member: &Member, was: &Member| {
         (&was.name, &was.at.host, was.at.client)
             == (&member.name, &member.at.host, member.at.client)
@@ -170,11 +173,10 @@ fn changed_members(before: &Map, map: &Map) -> Vec<NodeId> {
 }
 
 /// Returns the buckets that are told differently in the two maps. Holders are told by their names.
-fn changed_buckets(before: &Map, map: &Map) -> Vec<Hashmask> {
-    let is_renamed =
-        |member: &&Member| before.member(member.id).is_some_and(|was| was.name != member.name);
-    let renamed: BTreeSet<NodeId> =
-        map.members().iter().filter(is_renamed).map(|member| member.id).collect();
+fn changed_buckets(before: &Map, map: &Map, changed_members: &[NodeId]) -> Vec<Hashmask> {
+    let name_in = |map: &Map, node| map.member(node).map(|member| member.name.clone());
+    let is_renamed = |node: &&NodeId| name_in(before, **node) != name_in(map, **node);
+    let renamed: BTreeSet<NodeId> = changed_members.iter().filter(is_renamed).copied().collect();
     let is_changed = |bucket: &&Bucket| {
         let is_like = |was: &Bucket| was.epoch == bucket.epoch && was.holders == bucket.holders;
         !before.bucket(bucket.hashmask).is_some_and(is_like)
