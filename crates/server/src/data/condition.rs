@@ -51,7 +51,8 @@ impl Data {
     /// keys. Called at intervals.
     pub(crate) fn report_memory(&self, settings: &Settings) {
         let (level, map) = (self.memory_level(settings), self.map());
-        let mut report = MemoryReport { level, copies: BTreeMap::new() };
+        let base = self.keyspace.memory.startup();
+        let mut report = MemoryReport { level, base, copies: BTreeMap::new() };
         if level.is_near_limit() {
             let held = map.buckets().filter(|bucket| bucket.is_held_by(self.me));
             let size = |bucket: &Bucket| (bucket.hashmask, self.size_of(bucket.hashmask).bytes);
