@@ -58,9 +58,7 @@ impl Data {
             let size = |bucket: &Bucket| (bucket.hashmask, self.size_of(bucket.hashmask).bytes);
             report.copies = held.map(size).collect();
         }
-        // What may not be evicted must not grow: then every write counts against the one limit.
-        let own_limit = if level.evicts { report.own_limit(&map, self.me) } else { 0 };
-        self.keyspace.memory.set_own_limit(own_limit);
+        self.keyspace.memory.set_own_limit(report.own_limit(&map, self.me));
         self.notify(Notice::Memory(report));
     }
 
