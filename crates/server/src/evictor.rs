@@ -44,7 +44,13 @@ impl EvictionContext<'_> {
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
         let used =
             self.data.keyspace.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
-        settings.maxmemory == 0 || used <= self.data.keyspace.memory.limit(settings.maxmemory)
+        // What may not be evicted must not grow: then every write counts against the one limit.
+        let limit = if settings.maxmemory_policy == EvictionPolicy::NoEviction {
+            settings.maxmemory
+        } else {
+            self.data.keyspace.memory.limit(settings.maxmemory)
+        };
+        settings.maxmemory == 0 || used <= limit
     }
 }
 

@@ -127,6 +127,14 @@ impl MemoryGauge {
         self.own_limit.store(bytes, Relaxed);
     }
 
+    /// Counts a change of the backups of other nodes. It is no reason to evict this node's keys.
+    pub(crate) fn grow_by_others(&self, bytes: i64) {
+        if bytes > 0 {
+            self.own_limit.fetch_max(self.counted().saturating_add_signed(bytes), Relaxed);
+        }
+        self.grow(bytes);
+    }
+
     pub(crate) fn grow(&self, bytes: i64) {
         if bytes != 0 {
             self.since.fetch_add(bytes, Relaxed);
@@ -180,6 +188,8 @@ mod tests {
         probe.store(3_000, Relaxed);
         gauge.refresh(0);
         assert_eq!(gauge.limit(2_000), 3_000, "until it is known whose growth that is");
+        gauge.grow_by_others(500);
+        assert_eq!(gauge.counted(), gauge.limit(2_000));
         gauge.grow(1);
         assert!(gauge.counted() > gauge.limit(2_000), "commands of this node add to it");
         gauge.set_own_limit(0);

@@ -80,6 +80,8 @@ impl MemoryLevel {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MemoryReport {
     pub level: MemoryLevel,
+    /// The part of `level.used` that the node takes without any item.
+    pub base: u64,
     pub copies: BTreeMap<Hashmask, u64>,
 }
 
@@ -106,7 +108,7 @@ impl MemoryReport {
             return Vec::new();
         }
         let parts = self.parts(map, me);
-        let cuts = cuts(self.level, &parts);
+        let cuts = Division::of(self, &parts).cuts(&parts);
         let all = parts.iter().zip(cuts).map(|(part, bytes)| Debt { primary: part.primary, bytes });
         all.filter(|debt| debt.primary != me).collect()
     }
@@ -119,14 +121,13 @@ impl MemoryReport {
             return max;
         }
         let parts = self.parts(map, me);
-        let place = parts.iter().position(|part| part.primary == me);
-        let cut = place.map_or(0, |place| cuts(self.level, &parts)[place]);
+        let division = Division::of(self, &parts);
+        let Some(place) = parts.iter().position(|part| part.primary == me) else { return used };
+        let cut = division.cuts(&parts)[place];
         if cut > 0 {
             return used - cut.min(used);
         }
-        let room = place.map_or(0, |place| {
-            fair_part(self.level, &parts, &parts[place]).saturating_sub(parts[place].bytes)
-        });
+        let room = division.fair_part(&parts[place]).saturating_sub(parts[place].bytes);
         used + room.min(max / SLACK)
     }
 
@@ -143,25 +144,44 @@ impl MemoryReport {
     }
 }
 
-/// Returns the memory that the copies of one primary may take: the same for each copy.
-fn fair_part(level: MemoryLevel, parts: &[Part], part: &Part) -> u64 {
-    let data: u64 = parts.iter().map(|part| part.bytes).sum();
-    let copies: u64 = parts.iter().map(|part| part.copies).sum();
-    let overhead = level.used.saturating_sub(data);
-    let room = u128::from(level.max.saturating_sub(overhead));
-    u64::try_from(room * u128::from(part.copies) / u128::from(copies.max(1))).unwrap_or(u64::MAX)
+/// A node's limit as bytes of items. An item takes more memory than its bytes, and a node takes some without any
+/// item.
+struct Division {
+    /// Bytes that all copies may take.
+    room: u128,
+    /// Bytes that they take too much.
+    excess: u128,
+    copies: u128,
 }
 
-/// Returns how much each part has to shrink: those above their fair part, in proportion to that.
-fn cuts(level: MemoryLevel, parts: &[Part]) -> Vec<u64> {
-    let above = |part: &Part| u128::from(part.bytes.saturating_sub(fair_part(level, parts, part)));
-    let sum: u128 = parts.iter().map(above).sum();
-    let excess = u128::from(level.excess());
-    let cut = |part: &Part| {
-        let bytes = (excess * above(part)).div_ceil(sum.max(1));
-        u64::try_from(bytes).unwrap_or(u64::MAX).min(part.bytes)
-    };
-    parts.iter().map(cut).collect()
+impl Division {
+    fn of(report: &MemoryReport, parts: &[Part]) -> Division {
+        let items: u128 = parts.iter().map(|part| u128::from(part.bytes)).sum();
+        let memory = u128::from(report.level.used.saturating_sub(report.base)).max(1);
+        let as_items = |bytes: u64| u128::from(bytes) * items / memory;
+        Division {
+            room: as_items(report.level.max.saturating_sub(report.base)),
+            excess: (u128::from(report.level.excess()) * items).div_ceil(memory),
+            copies: parts.iter().map(|part| u128::from(part.copies)).sum(),
+        }
+    }
+
+    /// Returns the bytes that the copies of one primary may take: the same for each copy.
+    fn fair_part(&self, part: &Part) -> u64 {
+        small(self.room * u128::from(part.copies) / self.copies.max(1))
+    }
+
+    /// Returns how much each part has to shrink: those above their fair part, in proportion to that.
+    fn cuts(&self, parts: &[Part]) -> Vec<u64> {
+        let above = |part: &Part| u128::from(part.bytes.saturating_sub(self.fair_part(part)));
+        let sum: u128 = parts.iter().map(above).sum();
+        let cut = |part: &Part| small((self.excess * above(part)).div_ceil(sum.max(1)));
+        parts.iter().map(|part| cut(part).min(part.bytes)).collect()
+    }
+}
+
+fn small(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -204,14 +224,26 @@ mod tests {
         assert!(MemoryLevel { evicts: true, ..level(1_001, 1_000) }.takes_missing_copy());
     }
 
+    fn cuts(level: MemoryLevel, base: u64, parts: &[Part]) -> Vec<u64> {
+        let report = MemoryReport { level, base, copies: BTreeMap::new() };
+        Division::of(&report, parts).cuts(parts)
+    }
+
     #[test]
     fn those_above_their_part_make_room_and_nobody_else() {
         // 100 bytes are not items; of the other 900 each of the nine copies may take 100.
         let parts = [part(ME, 4, 300), part(A, 3, 500), part(B, 2, 300)];
-        assert_eq!(cuts(level(1_200, 1_000), &parts), [0, 134, 67]);
+        assert_eq!(cuts(level(1_200, 1_000), 100, &parts), [0, 134, 67]);
         // If this node's own keys are above their part, it shrinks like the others.
         let parts = [part(ME, 4, 600), part(A, 3, 500), part(B, 2, 0)];
-        assert_eq!(cuts(level(1_200, 1_000), &parts), [100, 100, 0]);
+        assert_eq!(cuts(level(1_200, 1_000), 100, &parts), [100, 100, 0]);
+    }
+
+    #[test]
+    fn memory_that_is_more_than_the_bytes_of_items_is_everybodys() {
+        // 2,000 bytes for items of 1,000: all must shrink to 900 of them, each copy to 100.
+        let parts = [part(ME, 4, 100), part(A, 3, 500), part(B, 2, 400)];
+        assert_eq!(cuts(level(2_100, 1_900), 100, &parts), [0, 50, 50]);
     }
 
     #[test]
@@ -223,7 +255,7 @@ mod tests {
                 .collect();
             let data: u64 = parts.iter().map(|part| part.bytes).sum();
             let level = level(data + 500, 500 + data * (50 + seed % 50) / 100);
-            let cut: u64 = cuts(level, &parts).iter().sum();
+            let cut: u64 = cuts(level, 500, &parts).iter().sum();
             assert!(cut >= level.excess(), "{parts:?}: {cut} of {}", level.excess());
             assert!(cut <= level.excess() + 4, "{parts:?}: {cut} of {}", level.excess());
         }
@@ -232,6 +264,6 @@ mod tests {
     #[test]
     fn alone_a_node_evicts_down_to_its_limit() {
         let parts = [part(ME, 16, 1_100)];
-        assert_eq!(cuts(level(1_200, 1_000), &parts), [200]);
+        assert_eq!(cuts(level(1_200, 1_000), 100, &parts), [200]);
     }
 }

@@ -33,10 +33,13 @@ fn write(client: &mut Client, name: &str, count: usize) -> (Vec<String>, usize) 
     for part in keys.chunks(200) {
         part.iter().for_each(|key| client.send(&["SET", key, &value]).expect("the node reads"));
         for key in part {
-            match client.receive().expect("an answer").value {
-                Value::Error(text) if text == OOM => refused += 1,
-                Value::Error(text) => assert!(text.starts_with(b"MOVED"), "{text:?}"),
-                _ => taken.push(key.clone()),
+            let answer = client.receive().expect("an answer").value;
+            if answer == Value::Error(OOM.to_vec()) {
+                refused += 1;
+            } else if let Value::Error(text) = &answer {
+                assert!(text.starts_with(b"MOVED"), "{answer}");
+            } else {
+                taken.push(key.clone());
             }
         }
     }

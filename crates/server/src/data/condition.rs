@@ -51,15 +51,14 @@ impl Data {
     /// keys. Called at intervals.
     pub(crate) fn report_memory(&self, settings: &Settings) {
         let (level, map) = (self.memory_level(settings), self.map());
-        let mut report = MemoryReport { level, copies: BTreeMap::new() };
+        let base = self.keyspace.memory.startup();
+        let mut report = MemoryReport { level, base, copies: BTreeMap::new() };
         if level.is_near_limit() {
             let held = map.buckets().filter(|bucket| bucket.is_held_by(self.me));
             let size = |bucket: &Bucket| (bucket.hashmask, self.size_of(bucket.hashmask).bytes);
             report.copies = held.map(size).collect();
         }
-        // What may not be evicted must not grow: then every write counts against the one limit.
-        let own_limit = if level.evicts { report.own_limit(&map, self.me) } else { 0 };
-        self.keyspace.memory.set_own_limit(own_limit);
+        self.keyspace.memory.set_own_limit(report.own_limit(&map, self.me));
         self.notify(Notice::Memory(report));
     }
 

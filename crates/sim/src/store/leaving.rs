@@ -52,13 +52,11 @@ impl Leaves {
 /// Returns the nodes that have left by this change of the map, each with the way it left.
 fn leavers(changed: &MapChanged) -> impl Iterator<Item = (NodeId, LeaveWay)> {
     let changes = changed.entry.iter().flat_map(|entry| &entry.changes);
-    changes.zip(&changed.outcomes).filter_map(|(change, outcome)| match change {
-        Change::Leave { node, way } | Change::Away { node, way, .. }
-            if *outcome == ChangeOutcome::Applied =>
-        {
-            Some((*node, *way))
-        }
-        _ => None,
+    changes.zip(&changed.outcomes).filter_map(|(change, outcome)| {
+        let (Change::Leave { node, way } | Change::Away { node, way, .. }) = change else {
+            return None;
+        };
+        (*outcome == ChangeOutcome::Applied).then_some((*node, *way))
     })
 }
 

@@ -21,7 +21,7 @@ fn report_for(t: &mut World, millis: u64, limits: &[(u64, u64)]) {
             let max = limits.iter().find(|(limited, _)| *limited == id).map_or(0, |(_, max)| *max);
             let level = MemoryLevel { used: copies.len() as u64 * COPY, max, evicts: false };
             t.give(node, Input::Vitals(Vitals { memory: level, ..Vitals::default() }));
-            t.give(node, Input::Memory(MemoryReport { level, copies }));
+            t.give(node, Input::Memory(MemoryReport { level, base: 0, copies }));
         }
         t.run(ms(250));
     }
