@@ -331,7 +331,25 @@ impl<'a> Frame<'a> {
         match *self {
             Frame::Effects { unit, .. } => slot_of_unit(unit),
             Frame::Images { slot, .. } => Some(slot),
-            _ => None,
+            Frame::FillStart { .. }
+            | Frame::FillSlot { .. }
+            | Frame::FillParting { .. }
+            | Frame::FillNewer { .. }
+            | Frame::FillGone { .. }
+            | Frame::FillItems { .. }
+            | Frame::FillPart { .. }
+            | Frame::FillWhole { .. }
+            | Frame::FillSlotEnd { .. }
+            | Frame::FillEnd { .. }
+            | Frame::FillCancel { .. }
+            | Frame::Compare { .. }
+            | Frame::Replace { .. }
+            | Frame::ReplaceItems { .. }
+            | Frame::ReplaceEnd { .. }
+            | Frame::TakeOver { .. }
+            | Frame::News { .. }
+            | Frame::Part { .. }
+            | Frame::LastPart { .. } => None,
         }
     }
 

@@ -96,11 +96,7 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
         }
         Change::Dead(nodes) => {
             let names: Vec<String> = nodes.iter().map(|node| of(*node)).collect();
-            let (are, why) = match names.len() {
-                1 => ("is", "its lease has expired"),
-                _ => ("are", "their leases have expired"),
-            };
-            (format!("{} {are} declared dead", names.join(", ")), why.to_owned())
+            describe_dead(&names)
         }
         Change::AddBackup { bucket, node, .. } => {
             (format!("{} becomes backup of {bucket}", of(*node)), why_add(before, *bucket))
@@ -143,6 +139,14 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
             (writes.join(", "), "requested by a client".to_owned())
         }
     }
+}
+
+fn describe_dead(names: &[String]) -> (String, String) {
+    let (are, why) = match names.len() {
+        1 => ("is", "its lease has expired"),
+        _ => ("are", "their leases have expired"),
+    };
+    (format!("{} {are} declared dead", names.join(", ")), why.to_owned())
 }
 
 fn why_leave(way: LeaveWay) -> String {

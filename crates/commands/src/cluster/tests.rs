@@ -552,6 +552,11 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     );
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
+}
+
+#[test]
+fn an_unknown_setting_of_the_cluster_is_refused_with_the_names_of_all() {
+    let mut node = node(1);
     assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));
     for command in ["CLUSTER SETTINGS replicas", "CLUSTER SETTINGS maxmemory 1gb"] {
         let unknown = node.run(command);

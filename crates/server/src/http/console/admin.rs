@@ -33,7 +33,7 @@ pub(super) async fn leave(
             let told = "this node hands its buckets over and then stops";
             begin(&console, OperatorRequest::Leave(LeaveWay::Safe), told)
         }
-        Err(refusal) => refusal,
+        Err(refusal) => *refusal,
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn split(
 ) -> Response {
     let wanted = match admit(&console, &headers, &body, client.address) {
         Ok(wanted) => wanted,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     match wanted.get("bucket").and_then(Value::as_str).map(str::parse) {
         None => begin(&console, OperatorRequest::Split(None), "the largest buckets are split"),
@@ -64,7 +64,7 @@ pub(super) async fn set(
 ) -> Response {
     match admit(&console, &headers, &body, client.address) {
         Ok(wanted) => set_to(&console, &wanted),
-        Err(refusal) => refusal,
+        Err(refusal) => *refusal,
     }
 }
 
@@ -89,25 +89,25 @@ fn admit(
     headers: &HeaderMap,
     body: &[u8],
     from: IpAddr,
-) -> Result<Value, Response> {
+) -> Result<Value, Box<Response>> {
     let is = |name: &str, wanted: &str| {
         headers.get(name).is_none_or(|value| value.as_bytes() == wanted.as_bytes())
     };
     // The guard has checked Host and Origin; browsers send this header as well.
     if !is("sec-fetch-site", "same-origin") {
         let why = "changes are accepted only from this node's own page; nothing was changed";
-        return Err(failed(StatusCode::FORBIDDEN, why));
+        return Err(refused(StatusCode::FORBIDDEN, why));
     }
     if !console.door.has_token() {
         let why = "this console is read-only; to operate the cluster from here, start the node \
                    with --admin-token-file FILE (or use the command line: opencluster leave, \
                    split, settings)";
-        return Err(failed(StatusCode::FORBIDDEN, why));
+        return Err(refused(StatusCode::FORBIDDEN, why));
     }
     // Another site's form cannot send this type without a preflight request, and we never allow one.
     if headers.get(header::CONTENT_TYPE).is_none_or(|value| value != "application/json") {
         let why = "the content type must be application/json; nothing was changed";
-        return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     match console.door.judge_token(headers, from) {
         Ok(()) => {}
@@ -116,17 +116,17 @@ fn admit(
             let mut refusal = failed(StatusCode::UNAUTHORIZED, why);
             let wanted = HeaderValue::from_static("Bearer");
             refusal.headers_mut().insert(header::WWW_AUTHENTICATE, wanted);
-            return Err(refusal);
+            return Err(Box::new(refusal));
         }
         Err(Unadmitted::TooMany) => {
             let why =
                 "too many wrong tokens from this address; nothing was changed; wait ten seconds";
-            return Err(failed(StatusCode::TOO_MANY_REQUESTS, why));
+            return Err(refused(StatusCode::TOO_MANY_REQUESTS, why));
         }
     }
     let order: Option<Value> = serde_json::from_slice(body).ok();
     let why = "the body is not a JSON object; nothing was changed";
-    order.filter(Value::is_object).ok_or_else(|| failed(StatusCode::BAD_REQUEST, why))
+    order.filter(Value::is_object).ok_or_else(|| refused(StatusCode::BAD_REQUEST, why))
 }
 
 fn begin(console: &Console, ask: OperatorRequest, told: &str) -> Response {
@@ -134,6 +134,10 @@ fn begin(console: &Console, ask: OperatorRequest, told: &str) -> Response {
         Ok(()) => answer(StatusCode::ACCEPTED, &json!({ "begun": told })),
         Err(why) => failed(StatusCode::CONFLICT, &why),
     }
+}
+
+fn refused(status: StatusCode, why: &str) -> Box<Response> {
+    Box::new(failed(status, why))
 }
 
 fn failed(status: StatusCode, why: &str) -> Response {
