@@ -199,9 +199,11 @@ impl Control {
         }
     }
 
-    /// Handles a member's proposal. A member may change only what it is responsible for.
-    pub(super) fn on_propose(&mut self, from: Peer, entry: LogEntry) {
-        if !self.leads() || !self.may_propose(from, &entry) {
+    /// Handles a member's proposal. A member may change only what it is responsible for; changes of buckets
+    /// that it no longer serves must not keep back the others.
+    pub(super) fn on_propose(&mut self, from: Peer, mut entry: LogEntry) {
+        entry.changes.retain(|change| self.may_propose(from, change));
+        if !self.leads() || entry.changes.is_empty() {
             return;
         }
         match entry.changes[..] {
@@ -217,7 +219,7 @@ impl Control {
         self.put_into_log(entry);
     }
 
-    fn may_propose(&self, from: Peer, entry: &LogEntry) -> bool {
+    fn may_propose(&self, from: Peer, change: &Change) -> bool {
         let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
         let Some(known) = map.member(from.id).filter(|member| member.peer() == from) else {
             return false;
@@ -226,7 +228,7 @@ impl Control {
         let serves = |bucket: &Hashmask| {
             map.bucket(*bucket).is_some_and(|bucket| bucket.primary() == Some(from))
         };
-        entry.changes.iter().all(|change| match change {
+        match change {
             // A node that reaches hardly any other would drop backup after backup and end as the only
             // copy.
             Change::DropBackup { bucket, because: DropReason::OutOfSync, .. } => {
@@ -248,7 +250,7 @@ impl Control {
                 *generation > map.generation() || !holds(Rule::FoundersDiffer)
             }
             Change::Dead(_) | Change::Forget(_) => false,
-        })
+        }
     }
 }
 

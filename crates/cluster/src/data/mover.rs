@@ -121,7 +121,8 @@ struct Pausing {
 
 pub struct Mover {
     filling: Option<Filling>,
-    pausing: Option<Pausing>,
+    /// Handovers under way; usually one.
+    pausing: Vec<Pausing>,
     pending_promotions: Vec<PendingPromotion>,
     /// Promotions that nothing waits for any more, since the last `take_promotions_over`.
     promotions_over: usize,
@@ -142,7 +143,7 @@ impl Mover {
     pub fn new(now: Moment) -> Mover {
         Mover {
             filling: None,
-            pausing: None,
+            pausing: Vec::new(),
             pending_promotions: Vec::new(),
             promotions_over: 0,
             settlements: Settlements::default(),
@@ -165,7 +166,7 @@ impl Mover {
 
     /// Returns whether a bucket is being handed over.
     pub fn is_pausing(&self) -> bool {
-        self.pausing.is_some()
+        !self.pausing.is_empty()
     }
 
     /// Returns how many announced promotions are over, and forgets them.
@@ -245,12 +246,12 @@ impl Mover {
     /// Ends fills and handovers that the new map decides. A handover is over with the next epoch.
     fn follow_map(&mut self, plane: &impl Plane) {
         let map = plane.map();
-        if let Some(pausing) = &mut self.pausing {
+        for pausing in &mut self.pausing {
             pausing.buckets.retain(|(bucket, epoch)| {
                 map.bucket(*bucket).is_some_and(|known| known.epoch <= *epoch)
             });
         }
-        self.pausing.take_if(|pausing| pausing.buckets.is_empty());
+        self.pausing.retain(|pausing| !pausing.buckets.is_empty());
         self.follow_fill(plane);
     }
 
@@ -272,35 +273,18 @@ impl Mover {
                 });
             }
             if !buckets.is_empty() {
-                self.pausing = Some(Pausing { buckets, announced });
+                self.pausing.push(Pausing { buckets, announced });
             }
         });
     }
 
     fn report_drained(&mut self, plane: &impl Plane) {
-        let Some(Pausing { buckets, announced }) = &self.pausing else { return };
-        plane.flush();
-        let is_acked = |(link, number)| plane.acked(link) >= number || plane.is_gone(link);
-        if !announced.is_none_or(is_acked) {
+        if self.pausing.is_empty() {
             return;
         }
-        let is_drained = plane.with_moves(|_| {
-            let map = plane.map();
-            buckets.iter().all(|(bucket, epoch)| {
-                let is_at_hand = map.bucket(*bucket).is_some_and(|known| known.epoch == *epoch);
-                is_at_hand
-                    && slots_of(*bucket).all(|slot| {
-                        plane.with_slot(slot, |state| {
-                            // A bucket that was settling when the pause was ordered is paused once it has settled.
-                            state.replica.pause();
-                            let settles = state.replica.role() == Role::Reconciling;
-                            !settles && state.replica.is_drained(|link| plane.acked(link))
-                        })
-                    })
-            })
-        });
-        if is_drained && let Some(Pausing { buckets, .. }) = self.pausing.take() {
-            plane.report(Report::Drained { buckets });
+        plane.flush();
+        for pausing in self.pausing.extract_if(.., |pausing| is_drained(pausing, plane)) {
+            plane.report(Report::Drained { buckets: pausing.buckets });
         }
     }
 
@@ -356,6 +340,29 @@ impl Mover {
             }
         }
     }
+}
+
+/// Returns whether everything on these buckets is acknowledged, and the next primary knows of the handover.
+fn is_drained(pausing: &Pausing, plane: &impl Plane) -> bool {
+    let is_acked = |(link, number)| plane.acked(link) >= number || plane.is_gone(link);
+    if !pausing.announced.is_none_or(is_acked) {
+        return false;
+    }
+    let slot_is_drained = |slot| {
+        plane.with_slot(slot, |state| {
+            // A bucket that was settling when the pause was ordered is paused once it has settled.
+            state.replica.pause();
+            let settles = state.replica.role() == Role::Reconciling;
+            !settles && state.replica.is_drained(|link| plane.acked(link))
+        })
+    };
+    plane.with_moves(|_| {
+        let map = plane.map();
+        pausing.buckets.iter().all(|(bucket, epoch)| {
+            let is_at_hand = map.bucket(*bucket).is_some_and(|known| known.epoch == *epoch);
+            is_at_hand && slots_of(*bucket).all(slot_is_drained)
+        })
+    })
 }
 
 fn change_replicas(plane: &impl Plane, bucket: Hashmask, change: impl Fn(&mut SlotReplica)) {

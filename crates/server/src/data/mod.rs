@@ -206,7 +206,7 @@ impl Data {
     /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
     pub(crate) fn tell_mover_if_moving(&self, input: MoverInput) {
         // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
-        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
+        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| !outgoing.is_empty());
         if is_filling || self.pausing.load(Ordering::Acquire) {
             self.tell_mover(input);
         }
