@@ -166,7 +166,11 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         match message {
-            BalanceMessage::Ping => send(out, from, BalanceMessage::Pong),
+            BalanceMessage::Ping => {
+                send(out, from, BalanceMessage::Pong);
+                // A node that has just joined pings when it knows the map; before that it answers nothing.
+                self.ask_again(now, view, from, out);
+            }
             BalanceMessage::Pong => {}
             BalanceMessage::AskLevels { round } => {
                 send(out, from, BalanceMessage::Levels { round, levels: self.levels(view) });
@@ -252,7 +256,8 @@ impl Balancer {
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
-    /// that has just joined may have no link yet: the request is lost then, and repeated by `on_link_up`.
+    /// that has just joined may have no link or no map yet: the request is lost then, and repeated by
+    /// `ask_again`.
     fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let waiting = view.partners(self.me, &self.seen.1);
         self.rounds += 1;
@@ -265,7 +270,7 @@ impl Balancer {
         self.asking = Some(LevelsRound { round, epoch, waiting, answers: BTreeMap::new() });
     }
 
-    /// Repeats a request for load levels that was lost because the link did not stand yet.
+    /// Repeats what was lost because the link did not stand yet.
     fn on_link_up(
         &mut self,
         now: Moment,
@@ -274,6 +279,17 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         self.note_link(now, view, node, out);
+        self.ask_again(now, view, node, out);
+    }
+
+    /// Repeats a request for load levels that a node has not answered.
+    fn ask_again(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
         let asking = self.asking.as_ref().filter(|asking| asking.waiting.contains(&node));
         let Some(round) = asking.map(|asking| asking.round) else { return };
         if view.is_below_share(self.me) {

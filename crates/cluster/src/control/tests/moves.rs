@@ -356,3 +356,17 @@ fn buckets_that_are_handed_over_together_are_served_again_together() {
     t.settle();
     t.assert_balanced();
 }
+
+#[test]
+fn a_new_node_is_filled_as_soon_as_it_knows_the_map() {
+    let mut t = World::of(3);
+    t.join(4);
+    t.run_until(|t| t.is_member(4));
+    let begun = t.now;
+    let is_filled = |t: &World| {
+        let fills = |id| t.node(id).fills.iter();
+        [1, 2, 3].into_iter().any(|id| fills(id).any(|(_, _, taker)| *taker == NodeId(4)))
+    };
+    t.run_until(is_filled);
+    assert!(t.now.since(begun) < ms(150), "{:?}", t.now.since(begun));
+}
