@@ -74,7 +74,9 @@ class Coredis:
 class Glide:
     async def open(self, ports):
         from glide_sync import GlideClusterClient, GlideClusterClientConfiguration, NodeAddress, ReadFrom
+        from glide_sync import Logger, LogLevel
 
+        Logger.set_logger_config(LogLevel.OFF)  # It logs redirections to stdout.
         nodes = [NodeAddress("127.0.0.1", port) for port in ports]
         config = GlideClusterClientConfiguration(
             nodes, read_from=ReadFrom.PREFER_REPLICA, request_timeout=5000
@@ -131,6 +133,10 @@ async def whole(client):
     check(f"every key is scanned: {len(set(scanned))}", set(scanned) == set(NAMES))
 
 
+async def reopen(client):
+    await client.open([int(port) for port in sys.argv[2:]])
+
+
 async def flush(client):
     await client.flush()
     size = await client.size()
@@ -140,8 +146,8 @@ async def flush(client):
 
 async def main():
     client = {"redis-py": RedisPy, "coredis": Coredis, "valkey-glide": Glide}[sys.argv[1]]()
-    await client.open([int(port) for port in sys.argv[2:]])
-    steps = {"fill": fill, "read": read, "whole": whole, "flush": flush}
+    await reopen(client)
+    steps = {"fill": fill, "read": read, "whole": whole, "flush": flush, "reopen": reopen}
     for line in sys.stdin:
         signal.alarm(STEP_SECONDS)  # A client that hangs is ended by the signal.
         await steps[line.strip()](client)
