@@ -197,7 +197,7 @@ impl Control {
             Input::Memory(report) => self.on_memory(report),
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(report) => self.on_sizes(report),
-            Input::LinkUp(node) => self.feed_balancer(balance::BalanceInput::LinkUp { node }),
+            Input::LinkUp(node) => self.on_link_up(node),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
@@ -245,6 +245,14 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// Handles a new link: a request for a lease, or for load levels, may have been lost without it.
+    fn on_link_up(&mut self, node: NodeId) {
+        if !self.holds_lease() {
+            self.ask_for_lease_soon();
+        }
+        self.feed_balancer(balance::BalanceInput::LinkUp { node });
     }
 
     /// Handles a later reign than this node knows: its map is behind. The next lease brings it up to
@@ -408,6 +416,9 @@ impl Control {
             return self.go(if left { self.gone_by_leaving() } else { Gone::Outcast });
         }
         self.count_grants();
+        if !self.holds_lease() {
+            self.ask_for_lease_soon();
+        }
         self.forget_fills();
         self.ask_for_new_basis();
         self.feed_balancer(balance::BalanceInput::MapChanged);

@@ -115,8 +115,10 @@ impl Control {
     }
 
     pub(super) fn on_balance(&mut self, from: NodeId, message: balance::BalanceMessage) {
+        // A node that has just joined has no lease for a moment: clients would wait for it.
+        let is_unfit = self.condition() == Condition::Sick || !self.holds_lease();
         if let balance::BalanceMessage::Offer { attempt, .. } = message
-            && self.condition() == Condition::Sick
+            && is_unfit
         {
             // The giver has possibly not asked for load levels.
             let because = balance::Refused::Busy;
