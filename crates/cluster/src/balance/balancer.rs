@@ -781,10 +781,7 @@ impl Balancer {
     }
 
     fn may_leave(&self, view: PlanView, way: LeaveWay) -> bool {
-        // Not in the middle of the plan: the leave makes all nodes plan again, and a promotion that is on its way
-        // by the old plan may be unfair by the new one.
-        let is_replaced =
-            || view.plan.is_done(view.map) && view.map.bucket_that_needs(self.me).is_none();
+        let is_replaced = || view.map.bucket_that_needs(self.me).is_none();
         view.map.load(self.me).primaries == 0 && (way == LeaveWay::Quick || is_replaced())
     }
 
