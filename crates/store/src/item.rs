@@ -11,7 +11,7 @@
 //!
 //! The short form is for keys up to 255 and values up to 65,535 bytes. So a 16-byte key with a 32-byte value takes
 //! 63 bytes: one cache line, and the allocator's 64-byte block. Block sizes are always the allocator's own
-//! (`memory.rs`), so a value that still fits is overwritten in place.
+//! (`containers::block_bytes`), so a value that still fits is overwritten in place.
 //!
 //! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
@@ -21,8 +21,9 @@ use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
+use containers::block_bytes;
+
 use crate::access::AccessMark;
-use crate::memory::block_bytes;
 use crate::value::{Encoding, NewValue, StoredValue};
 use crate::version::Version;
 

@@ -22,10 +22,10 @@ mod recorded; //    An effect with its position in the history of its slot.
 mod copy; //        Replaces a slot's content by a copy from another node.
 mod divergence; //     Tombstones of removals since a split of the cluster.
 mod digest; //      A fingerprint of content, independent of order and seed.
-mod memory; //      The real size of a block in the allocator.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
+pub use containers::block_bytes;
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
@@ -37,7 +37,6 @@ pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
-pub use memory::block_bytes;
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{
