@@ -347,9 +347,7 @@ impl Table {
                 self.chunks.push(chunk);
             }
             None => {
-                let mut chunk = Vec::with_capacity(1);
-                chunk.push(Bucket::default());
-                self.chunks.push(chunk);
+                self.chunks.push(vec![Bucket::default()]);
             }
         }
         self.bucket_count += 1;
