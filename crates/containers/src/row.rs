@@ -178,7 +178,7 @@ mod tests {
         let mut bytes = Vec::new();
         for _ in 0..5_000 {
             let field = format!("f{}", rng.draw() % 40);
-            if rng.draw() % 3 == 0 {
+            if rng.draw().is_multiple_of(3) {
                 let removed = Row::new(&bytes, 2).without(Element::of(field.as_bytes()));
                 assert_eq!(removed.is_some(), model.remove(&field).is_some());
                 bytes = removed.unwrap_or(bytes);

@@ -216,7 +216,7 @@ mod tests {
 
     fn member(rng: &mut SplitMix64) -> Vec<u8> {
         let number = rng.draw() % 1_500;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             number.to_string().into_bytes()
         } else {
             format!("member{number}").into_bytes()
@@ -241,7 +241,7 @@ mod tests {
             for step in 0..20_000 {
                 let name = member(&mut rng);
                 let tenths = (rng.draw() % 200) as i64 - 100;
-                if rng.draw() % 3 == 0 {
+                if rng.draw().is_multiple_of(3) {
                     let old = set.remove(&Fold(1), Element::of(&name));
                     assert_eq!(old, model.remove(&name).map(score));
                 } else {

@@ -29,7 +29,7 @@ fn check(table: &Table, model: &Model) {
 }
 
 fn field(number: u64) -> Vec<u8> {
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         number.to_string().into_bytes()
     } else {
         format!("field:{number}").into_bytes()
