@@ -263,12 +263,15 @@ impl<'a> Keys<'a> {
         match effect {
             Effect::Put { key, .. }
             | Effect::Append { key, .. }
-            | Effect::Overwrite { key, .. } => {
+            | Effect::Overwrite { key, .. }
+            | Effect::SetFields { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
-            Effect::Expire { .. } | Effect::Mark { .. } | Effect::Remove { .. } | Effect::Clear => {
-                None
-            }
+            Effect::RemoveFields { .. }
+            | Effect::Expire { .. }
+            | Effect::Mark { .. }
+            | Effect::Remove { .. }
+            | Effect::Clear => None,
         }
     }
 
@@ -423,6 +426,8 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         Effect::Put { key, .. }
         | Effect::Append { key, .. }
         | Effect::Overwrite { key, .. }
+        | Effect::SetFields { key, .. }
+        | Effect::RemoveFields { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -177,6 +177,7 @@ fn class_of(spec: &Spec) -> &'static str {
             Group::Generic
             | Group::String
             | Group::Bitmap
+            | Group::Hash
             | Group::Connection
             | Group::Server
             | Group::Cluster

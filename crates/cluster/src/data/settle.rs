@@ -3,7 +3,7 @@
 //! every acknowledged write, so the new primary's data is always right.
 
 use placement::{Hashmask, Slot};
-use store::encode_item;
+use store::encode_item_in_parts;
 
 use super::refusals::refused_slots;
 use super::{Plane, me_in, slots_of};
@@ -135,11 +135,12 @@ fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> 
         draft.push(&Frame::Replace { reign, slot, position: state.position() });
         let mut items = Vec::new();
         state.table.for_each(|found| {
-            encode_item(&found, &mut items);
-            if items.len() >= CHUNK_BYTES {
-                draft.push(&Frame::ReplaceItems { slot, items: &items });
-                items.clear();
-            }
+            encode_item_in_parts(&found, &mut items, |items| {
+                if items.len() >= CHUNK_BYTES {
+                    draft.push(&Frame::ReplaceItems { slot, items });
+                    items.clear();
+                }
+            });
         });
         draft.push(&Frame::ReplaceItems { slot, items: &items });
         draft.push(&Frame::ReplaceEnd { slot });

@@ -3,7 +3,7 @@
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
-    Cause, Effect, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+    Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
 };
 
 use super::*;
@@ -67,6 +67,9 @@ impl Pair {
 
     /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
+        if self.roll(4) == 0 {
+            return self.write_hash();
+        }
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));
         let seed = self.seed.clone();
@@ -78,6 +81,32 @@ impl Pair {
             4 | 5 => Effect::Append { key, tail: b"tail" },
             6 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
             _ => Effect::Remove { key, cause: Cause::Deleted },
+        };
+        self.apply(&key, &effect);
+    }
+
+    /// Makes a random write to a hash. Three of them become large.
+    fn write_hash(&mut self) {
+        let name = match self.roll(8) {
+            0 => format!("{{tag}}{}", self.roll(40)),
+            _ => format!("{{tag}}h{}", self.roll(3)),
+        };
+        let (first, what) = (self.roll(3_000), self.roll(16));
+        let fields =
+            (first..first + 300).map(|number| format!("field {number}")).collect::<Vec<_>>();
+        let value = format!("a value written at {}", self.now);
+        let seed = self.seed.clone();
+        let key = seed.key(name.as_bytes());
+        let pairs = fields.iter().flat_map(|field| [field.as_str(), &value]);
+        let (pairs, one) = (row(pairs), row([fields[0].as_str(), "one"]));
+        let gone = row(fields.iter().map(String::as_str));
+        let effect = match what {
+            0 => Effect::Remove { key, cause: Cause::Deleted },
+            1 => Effect::Put { key, value: NewValue::Hash(&pairs), expires_at: None },
+            2 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
+            3 | 4 => Effect::RemoveFields { key, fields: &gone },
+            5 | 6 => Effect::SetFields { key, pairs: &one },
+            _ => Effect::SetFields { key, pairs: &pairs },
         };
         self.apply(&key, &effect);
     }
@@ -136,6 +165,13 @@ impl Pair {
         self.primary.table.version() == self.taker.table.version()
             && digest_of(&self.primary.table) == digest_of(&self.taker.table)
     }
+}
+
+/// Returns texts as elements in a row.
+fn row<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    let mut row = Vec::new();
+    texts.into_iter().for_each(|text| Element::of(text.as_bytes()).write(&mut row));
+    row
 }
 
 fn receive(
@@ -343,6 +379,88 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     pair.write();
     pair.deliver();
     assert!(pair.same());
+}
+
+/// Creates large hashes, and fills the copy while `write` writes to the hashes at each step. Returns the number of
+/// steps, and of bytes sent.
+fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
+    let seed = pair.seed.clone();
+    for number in 0..3 {
+        let name = format!("{{tag}}large{number}");
+        let key = seed.key(name.as_bytes());
+        let fields: Vec<String> = (0..20_000).map(|number| format!("field {number}")).collect();
+        let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
+        pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+    }
+    pair.primary.replica.add_downstream(LINK, pair.outbox.last());
+    let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
+    source.start(&mut pair.outbox);
+    let mut steps = 0;
+    while source.slot().is_some() {
+        let Held { table, replica } = &mut pair.primary;
+        source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
+        write(pair, steps);
+        steps += 1;
+    }
+    let bytes = pair.outbox.unacknowledged_bytes();
+    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    source.end(Epoch(9), &mut pair.outbox);
+    assert_eq!(pair.deliver(), if steps > 0 { Some(Received::Applied) } else { None });
+    (steps, bytes)
+}
+
+#[test]
+fn a_large_hash_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
+    let mut pair = Pair::new(1);
+    let (steps, bytes) = fill_hashes(&mut pair, |pair, step| {
+        let seed = pair.seed.clone();
+        for number in 0..3 {
+            let name = format!("{{tag}}large{number}");
+            let key = seed.key(name.as_bytes());
+            let (old, new) = (format!("field {}", step * 37), format!("new field {step}"));
+            let pairs = row([old.as_str(), "changed", new.as_str(), "new"]);
+            pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+            let fields = row([format!("field {}", step * 37 + 1).as_str()]);
+            pair.apply(&key, &Effect::RemoveFields { key, fields: &fields });
+        }
+    });
+    assert!(pair.same());
+    assert!(steps >= 3 * 20_000 * 20 / CHUNK_BYTES as u64, "only {steps} chunks");
+    // Three hashes of some 500 KB, and 6 small writes at each step.
+    assert!(bytes < 3 * 600_000 + steps as usize * 6 * 200, "{bytes} bytes in {steps} steps");
+}
+
+#[test]
+fn a_large_hash_that_shrinks_goes_or_comes_back_during_its_copy_arrives() {
+    let fields: Vec<String> = (0..19_900).map(|number| format!("field {number}")).collect();
+    let gone = row(fields.iter().map(String::as_str));
+    let pairs = row(fields.iter().take(5_000).flat_map(|field| [field.as_str(), "again"]));
+    for removed_at in 0..24 {
+        let mut pair = Pair::new(1);
+        fill_hashes(&mut pair, |pair, step| {
+            let seed = pair.seed.clone();
+            let name = format!("{{tag}}large{}", removed_at % 3);
+            let key = seed.key(name.as_bytes());
+            match (step == removed_at, removed_at % 4) {
+                (true, 0) => pair.apply(&key, &Effect::RemoveFields { key, fields: &gone }),
+                (true, 1) => pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted }),
+                (true, 2) => {
+                    let put = Effect::Put { key, value: NewValue::Hash(&pairs), expires_at: None };
+                    let remove = Effect::Remove { key, cause: Cause::Deleted };
+                    pair.apply_all(key.slot(), &[remove, put]);
+                }
+                (true, _) => {
+                    pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted });
+                    pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+                }
+                (false, _) => {
+                    let one = row(["again and again", "1"]);
+                    pair.apply(&key, &Effect::SetFields { key, pairs: &one });
+                }
+            }
+        });
+        assert!(pair.same(), "removed at step {removed_at}");
+    }
 }
 
 #[test]

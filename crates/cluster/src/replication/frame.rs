@@ -46,7 +46,8 @@ pub enum Frame<'a> {
         written_in: LogIndex,
         unit: &'a [u8],
     },
-    /// Effects of one command on a slot that is partly sent: the current state of the items it touched.
+    /// Effects of one command on a slot that is partly sent: the current state of the items it touched, or the effects
+    /// on a large container.
     Images {
         reign: LogIndex,
         slot: Slot,

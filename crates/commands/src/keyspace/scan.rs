@@ -115,9 +115,13 @@ impl Cursor {
     }
 
     fn parse(text: &[u8]) -> Result<Cursor, Error> {
-        let number = parse_unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))?;
-        Ok(Cursor::from_number(number))
+        parse_cursor(text).map(Cursor::from_number)
     }
+}
+
+/// Parses a cursor as a number.
+pub(crate) fn parse_cursor(text: &[u8]) -> Result<u64, Error> {
+    parse_unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))
 }
 
 /// Parses a number like C's `strtoul`, which Redis uses: an empty text is 0, and a minus sign counts down from
@@ -140,6 +144,38 @@ struct ScanOptions<'a> {
     count: usize,
     pattern: Pattern<'a>,
     type_name: Option<&'a [u8]>,
+}
+
+/// The options of HSCAN besides the cursor.
+pub(crate) struct PageOptions<'a> {
+    pub(crate) count: usize,
+    pub(crate) pattern: Pattern<'a>,
+    pub(crate) no_values: bool,
+}
+
+impl<'a> PageOptions<'a> {
+    /// Parses the arguments from `index` on.
+    pub(crate) fn parse(context: &Context<'a>, index: usize) -> Result<PageOptions<'a>, Error> {
+        let args = context.args;
+        let mut options =
+            PageOptions { count: COUNT_UNLESS_TOLD, pattern: Pattern::Any, no_values: false };
+        let mut index = index;
+        while index < args.len() {
+            let value = args.get(index + 1);
+            match (args.at(index).to_ascii_lowercase().as_slice(), value) {
+                (b"count", Some(_)) => options.count = count(context.integer(index + 1)?)?,
+                (b"match", Some(pattern)) => options.pattern = Pattern::of(pattern),
+                (b"novalues", _) => {
+                    options.no_values = true;
+                    index += 1;
+                    continue;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+            index += 2;
+        }
+        Ok(options)
+    }
 }
 
 const COUNT_UNLESS_TOLD: usize = 10;
@@ -174,7 +210,7 @@ fn count(number: i64) -> Result<usize, Error> {
 }
 
 /// A pattern of names; a lone star is recognised in advance, and also matches the empty name.
-enum Pattern<'a> {
+pub(crate) enum Pattern<'a> {
     Any,
     Glob(&'a [u8]),
 }
@@ -184,7 +220,7 @@ impl<'a> Pattern<'a> {
         Ok(if pattern == b"*" { Pattern::Any } else { Pattern::Glob(checked_pattern(pattern)?) })
     }
 
-    fn matches(&self, name: &[u8]) -> bool {
+    pub(crate) fn matches(&self, name: &[u8]) -> bool {
         match self {
             Pattern::Any => true,
             Pattern::Glob(pattern) => glob_matches(pattern, name),

@@ -15,7 +15,7 @@ use placement::Slot;
 use sim_engine::Quality;
 use store::Version;
 
-use super::clients::KEYS;
+use super::clients::{KEYS, text_of};
 use super::clock::Clock;
 use super::linear::Op;
 use super::run::{come_to_rest, is_at_rest, judge};
@@ -164,7 +164,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
     plane.with_slot(slot, |state| {
         let found = state.table().peek(&plane.seed().key(key.as_bytes()))?;
-        Some(String::from_utf8_lossy(&found.value().to_bytes()).into_owned())
+        text_of(&found).map(|text| String::from_utf8_lossy(&text).into_owned())
     })
 }
 
