@@ -394,7 +394,7 @@ fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, 
     }
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
-    source.start(&mut pair.outbox);
+    source.start(FillSize::default(), &mut pair.outbox);
     let mut steps = 0;
     while source.slot().is_some() {
         let Held { table, replica } = &mut pair.primary;

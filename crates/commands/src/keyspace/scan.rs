@@ -164,7 +164,7 @@ impl<'a> PageOptions<'a> {
             let value = args.get(index + 1);
             match (args.at(index).to_ascii_lowercase().as_slice(), value) {
                 (b"count", Some(_)) => options.count = count(context.integer(index + 1)?)?,
-                (b"match", Some(pattern)) => options.pattern = Pattern::of(pattern),
+                (b"match", Some(pattern)) => options.pattern = Pattern::of(pattern)?,
                 (b"novalues", _) => {
                     options.no_values = true;
                     index += 1;
