@@ -491,8 +491,7 @@ impl Balancer {
 
     /// Returns the buckets that move together with the decided one: as many as the taker has room for.
     fn buckets_together(&self, view: PlanView, decision: &Decision) -> Vec<Hashmask> {
-        let is_quick = self.intent == Intent::Leave(LeaveWay::Quick);
-        if is_quick || decision.rule == Reason::ShortOfMemory {
+        if self.intent != Intent::Stay || decision.rule == Reason::ShortOfMemory {
             return vec![decision.step.bucket];
         }
         let mut buckets = batch::buckets_of(view, &self.seen.1, decision);
@@ -692,7 +691,10 @@ impl Balancer {
             return;
         };
         if engagement.basis != view.plan.basis() {
-            if !engagement.keep_planned(view) {
+            // If some buckets have moved, the others move later. Checked before those that have moved are left
+            // out, as no longer planned.
+            let is_over = engagement.is_over(view);
+            if is_over || !engagement.keep_planned(view) {
                 return self.abandon(now, out);
             }
             engagement.basis = view.plan.basis();
