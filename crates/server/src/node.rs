@@ -124,11 +124,7 @@ impl Node {
         mut options: NodeOptions,
         life: &mut Option<Box<Life>>,
     ) -> Result<Node, StartError> {
-        raise_file_limit();
-        let shares = DescriptorShares::of(file_limit(), &options.settings);
-        if let Some(line) = shares.fit(&mut options.settings) {
-            log::warn("start", &line);
-        }
+        fit_to_descriptors(&mut options.settings);
         // 1) Bind the ports first, so that nothing else is done if one is taken.
         if let Some(life) = life {
             options.settings = life.settings.clone();
@@ -592,4 +588,13 @@ fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
     };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
     server.map(Some).map_err(|error| StartError::Address { addr, error })
+}
+
+/// Raises the limit of open files, and lowers the settings that it does not allow.
+fn fit_to_descriptors(settings: &mut Settings) {
+    raise_file_limit();
+    let shares = DescriptorShares::of(file_limit(), settings);
+    if let Some(line) = shares.fit(settings) {
+        log::warn("start", &line);
+    }
 }

@@ -5,6 +5,7 @@
 //! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
 //! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
+mod leaving; //  Leaving, the safe way and the quick way.
 mod shedding; // Memory: moves outside the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,7 @@ use std::time::Duration;
 
 use super::backoff::Backoff;
 use super::batch::{self, promotions_allowed};
-use super::decide::{
-    Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide, decide_leaving,
-};
+use super::decide::{Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide};
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
 use super::memory::MemoryReport;
@@ -23,7 +22,7 @@ use super::message::{
 };
 use super::pace::Pace;
 use crate::Moment;
-use crate::map::{Change, Epoch, LeaveWay, Load, Member, NodeId};
+use crate::map::{Epoch, LeaveWay, Load, NodeId};
 use placement::{Hashmask, SplitMix64};
 
 /// Timeout for load levels, and for an answer to an offer.
@@ -730,86 +729,6 @@ impl Balancer {
             self.turn = Turn::OfOthers;
         }
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
-    }
-
-    // ---- Leaving. The safe way: others make copies of all this node holds, then it leaves. The quick
-    // way: it hands on the buckets it serves, then it leaves.
-
-    fn on_leave(
-        &mut self,
-        now: Moment,
-        view: PlanView,
-        way: LeaveWay,
-        out: &mut Vec<BalanceAction>,
-    ) {
-        match (self.intent, way) {
-            (Intent::Stay, _) => {
-                self.intent = Intent::Leave(way);
-                self.mark_as_leaving(view, out);
-                self.set_event(now, Pace::Soon, out);
-            }
-            (Intent::Leave(LeaveWay::Safe), LeaveWay::Quick) => {
-                self.intent = Intent::Leave(way);
-                if self.engagement.as_ref().is_some_and(|it| it.is_only_for_safety(view, self.me)) {
-                    self.abandon(now, out);
-                }
-                self.set_event(now, Pace::AtOnce, out);
-            }
-            (Intent::Leave(_), _) => {}
-        }
-    }
-
-    fn is_marked(&self, view: PlanView) -> bool {
-        view.map.member(self.me).is_some_and(|member| member.weight == 0)
-    }
-
-    /// Proposes weight 0 for this node: plans then treat it as gone, and no node gives it anything
-    /// more.
-    fn mark_as_leaving(&self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if let Some(member) = view.map.member(self.me) {
-            let weightless = Member { weight: 0, ..member.clone() };
-            let changes = vec![Change::Join(weightless)];
-            out.push(BalanceAction::Propose { planned_at: None, changes });
-        }
-    }
-
-    /// Marks this node again if its own earlier announcement was decided after its mark and has
-    /// overwritten it.
-    fn mark_again(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if std::mem::take(&mut self.was_marked) {
-            self.mark_as_leaving(view, out);
-        }
-        self.set_event(now, Pace::Soon, out);
-    }
-
-    fn may_leave(&self, view: PlanView, way: LeaveWay) -> bool {
-        let is_replaced = || view.map.bucket_that_needs(self.me).is_none();
-        view.map.load(self.me).primaries == 0 && (way == LeaveWay::Quick || is_replaced())
-    }
-
-    /// Proposes to leave, repeatedly until it is done: a node may die meanwhile and make this node a
-    /// primary again.
-    fn ask_to_leave(&mut self, now: Moment, way: LeaveWay, out: &mut Vec<BalanceAction>) {
-        let changes = vec![Change::Leave { node: self.me, way }];
-        out.push(BalanceAction::Propose { planned_at: None, changes });
-        self.set_event(now, Pace::Soon, out);
-    }
-
-    /// Hands on the next bucket, in the quick way. A promotion needs nobody's agreement: a backup that is
-    /// busy with a copy can become primary meanwhile.
-    fn hand_on(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let Some(decision) = decide_leaving(view, self.me) else {
-            return self.set_event(now, Pace::Soon, out);
-        };
-        if decision.step.kind != StepKind::Promote {
-            return self.begin(now, view, decision, out);
-        }
-        let Step { bucket, taker, .. } = decision.step;
-        let (attempt, basis) = (self.next_attempt(), view.plan.basis());
-        let part = MoveRole::Offering { decision: Box::new(decision.clone()) };
-        let buckets = vec![bucket];
-        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
-        self.start_own(view, decision, out);
     }
 
     // ---- Helpers.

@@ -1,3 +1,4 @@
+//! Descriptors, threads and places of the HTTP port that strangers use up: others are served.
 use std::net::TcpStream;
 
 use e2e::http::ask;

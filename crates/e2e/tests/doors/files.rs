@@ -1,3 +1,4 @@
+//! Permissions of files and directories, and the password that `CONFIG REWRITE` keeps.
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 

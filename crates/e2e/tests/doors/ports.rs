@@ -1,3 +1,4 @@
+//! Ports that answer web pages, and nodes without a secret.
 use e2e::{Client, Cluster, Server, free_ports};
 use resp::Value;
 

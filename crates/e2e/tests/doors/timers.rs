@@ -1,3 +1,4 @@
+//! Timers and callbacks behind a password.
 use e2e::http::{ask, ask_as};
 use e2e::{Client, Server};
 use resp::Value;
