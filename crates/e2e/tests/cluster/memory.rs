@@ -131,7 +131,7 @@ fn without_eviction_writes_are_refused_that_would_not_fit_on_the_backup() {
 
 #[test]
 fn a_node_whose_thread_stalls_says_so_and_hands_over() {
-    let cluster = Cluster::of(3, &["--io-threads", "3"]);
+    let cluster = Cluster::of(3, &["--io-threads", "3", "--enable-debug-command", "yes"]);
     let stalls = &cluster.nodes[2];
     let name = stalls.client().status()["node"].as_str().expect("a name").to_owned();
     let mut sleeper = stalls.client();

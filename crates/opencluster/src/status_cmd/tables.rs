@@ -462,6 +462,7 @@ node-b  10.0.0.1:6379             1          0        0     16
         let end = "
     16+0=16   0+0=0
 2 nodes, 16 buckets: 0 to 16 copies each, 0 to 16 of them primaries
+16 buckets have one copy only
 
 moves in flight
   000F/0000  fill  A -> node-b  25% (1.0 MiB)  0.2 s  too few backups
