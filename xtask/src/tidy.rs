@@ -30,9 +30,10 @@ impl Finding {
 }
 
 /// The pure crates: no socket, no clock, no thread, no random numbers.
-const THINKING: [&str; 9] = [
+const THINKING: [&str; 10] = [
     "placement",
     "resp",
+    "containers",
     "store",
     "settings",
     "commands",

@@ -1,6 +1,6 @@
 //! External programs that the tests need, and their installation: a Redis server to compare with,
-//! its tools and Chromium (from the system's packages), redis-py, ioredis and the browser's driver
-//! (in target/tools).
+//! its tools and Chromium (from the system's packages), clients for Python and Node and the browser's
+//! driver (in target/tools).
 //!
 //! Called first by `check.rs`. None of it is needed to build or run a node.
 use std::path::{Path, PathBuf};
@@ -8,14 +8,21 @@ use std::process::{Command, Stdio};
 
 use crate::workspace::{on_path, run, tools_dir};
 
-const REDIS_PY: &str = "redis==8.1.0";
+/// Packages for Python, and the module that each provides.
+const PYTHON_CLIENTS: [(&str, &str); 3] = [
+    ("redis", "redis==8.1.0"),
+    ("coredis", "coredis==6.9.0"),
+    ("glide_sync", "valkey-glide-sync==2.5.3"),
+];
 const IOREDIS: &str = "ioredis@5.8.2";
+const NODE_REDIS: &str = "redis@5.12.1";
 const PLAYWRIGHT: &str = "playwright-core@1.65.0";
 
 /// Installs everything that is missing. The error names what cannot be installed, with the command to type.
 pub(crate) fn install() -> Result<(), String> {
-    let wanted = [redis(), redis_py(), node("ioredis", IOREDIS), browser()];
-    let failures: Vec<String> = wanted.into_iter().filter_map(Result::err).collect();
+    let node_clients = [node("ioredis", IOREDIS), node("redis", NODE_REDIS)];
+    let wanted = [redis(), python_clients(), browser()].into_iter().chain(node_clients);
+    let failures: Vec<String> = wanted.filter_map(Result::err).collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
@@ -23,10 +30,11 @@ fn redis() -> Result<(), String> {
     packaged(&["redis-server", "redis-cli", "redis-benchmark"], &["redis-server", "redis-tools"])
 }
 
-fn redis_py() -> Result<(), String> {
+fn python_clients() -> Result<(), String> {
     let venv = tools_dir().join("python");
     let python = venv.join("bin/python");
-    if succeeds(Command::new(&python).args(["-c", "import redis"])) {
+    let imports = PYTHON_CLIENTS.map(|(module, _)| format!("import {module}")).join("; ");
+    if succeeds(Command::new(&python).args(["-c", &imports])) {
         return Ok(());
     }
     packaged(&["python3"], &["python3", "python3-venv"])?;
@@ -36,7 +44,8 @@ fn redis_py() -> Result<(), String> {
         apt_install(&["python3-venv"])?;
         make()?;
     }
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", REDIS_PY]))
+    let packages = PYTHON_CLIENTS.map(|(_, package)| package);
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages))
 }
 
 /// Installs valgrind, which counts instructions for `instructions.rs`; no test needs it.

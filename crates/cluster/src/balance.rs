@@ -7,12 +7,15 @@
 pub mod share; //   Each node's share of all copies.
 pub mod plan; //    The target placement, reached with the fewest copies.
 pub mod decide; //  The next move of one node, and the rule behind it.
+mod batch; //       Buckets that move together.
 mod backoff; //     Nodes to which nothing is copied for a while.
 mod balancer; //    A node's part in balancing: collect load levels, agree on a move, carry it out.
 mod engagement; //  A node's part in one move.
 mod message; //     Messages between nodes; inputs and effects of the balancer.
 mod levels; //      Load levels: a node's report about itself.
+pub mod memory; //  Who has room, and who makes room.
 mod pace; //        Interval between load-balancing events.
+mod shed; //        Moves for want of memory.
 mod sizes; //       Sizes of buckets, as nodes report them.
 pub mod split; //   Splitting of buckets.
 
@@ -20,6 +23,7 @@ pub use balancer::Balancer;
 pub use decide::{Decision, PlanView, Reason, Step, StepKind};
 pub use engagement::{Engagement, MoveRole};
 pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
+pub use memory::{Debt, MAKE_ROOM_FOR, MemoryLevel, MemoryReport};
 pub use message::{Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};

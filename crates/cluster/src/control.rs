@@ -6,6 +6,7 @@
 
 mod input; //      All inputs and actions.
 mod message; //    Messages between nodes.
+mod version; //    The versions of these messages that two nodes have in common.
 mod lease; //      The right to serve: requested and granted.
 mod deaths; //     Failure detection.
 mod leader; //     State of a node while it leads.
@@ -38,16 +39,18 @@ use store::UnixMillis;
 pub use documents::WriteRequest;
 pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
-pub use message::{JoinAnswer, JoinRequest, Message, PROTOCOL_VERSION, Welcome};
+pub use message::{JoinAnswer, JoinRequest, Message, Welcome};
 pub use operator::objection;
 pub use recreate::{Freshness, Offer};
 pub use skew::{SKEW_MAX, Skew};
+pub use version::{PROTOCOL_VERSION, ProtocolRange};
 
 use crate::Moment;
 use crate::balance;
 use crate::consensus::{
     AppliedEntry, Begin, Committed, Configuration, Consensus, Ready, Saved, TICK,
 };
+use crate::data::{BucketLag, LAGS_MAX};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
 use crate::rules::{Rule, holds};
 use balancing::Balancing;
@@ -176,12 +179,14 @@ impl Control {
         match input {
             Input::Message { from, message } => self.on_message(from, message),
             Input::Tick => {}
-            Input::FillDone { attempt, epoch } => self.on_fill_done(attempt, epoch),
+            Input::FillDone { attempt, filled } => self.on_fill_done(attempt, &filled),
             Input::FillFailed { attempt } => self.on_fill_failed(attempt),
-            Input::Drained { bucket, epoch } => self.on_drained(bucket, epoch),
+            Input::Drained { buckets } => self.on_drained(&buckets),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
-            Input::Beat { to, remaining_bytes } => self.send(to, Message::Beat { remaining_bytes }),
+            Input::Beat { to, remaining_bytes, lags } => {
+                self.send(to, Message::Beat { remaining_bytes, lags });
+            }
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
             Input::ClientTurned => self.on_client_turned(),
             Input::Met(generation) => self.on_met(generation),
@@ -189,8 +194,10 @@ impl Control {
             Input::Brought(buckets) => self.on_brought(buckets),
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
+            Input::Memory(report) => self.on_memory(report),
             Input::HandsFull(full) => self.balancing.hands_full = full,
             Input::Sizes(report) => self.on_sizes(report),
+            Input::LinkUp(node) => self.on_link_up(node),
             Input::Unreachable(node) => self.on_unreachable(node),
             Input::HungUp(node) => self.on_hung_up(node),
             Input::LookAround => self.on_look_around(),
@@ -223,9 +230,10 @@ impl Control {
             Message::JoinAnswer { number, answer } => self.on_join_answer(number, answer),
             Message::Sizes(report) => self.on_sizes_of(from.id, report),
             Message::Sick => self.on_sick(from.id),
+            Message::MakeRoom { bytes } => self.on_make_room(from, bytes),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
-            Message::Beat { remaining_bytes } => self.on_beat(from, remaining_bytes),
+            Message::Beat { remaining_bytes, lags } => self.on_beat(from, remaining_bytes, lags),
             Message::Offer(offers) => self.on_offer(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::FollowAsk => self.on_follow_ask(from.id),
@@ -239,6 +247,14 @@ impl Control {
         }
     }
 
+    /// Handles a new link: a request for a lease, or for load levels, may have been lost without it.
+    fn on_link_up(&mut self, node: NodeId) {
+        if !self.holds_lease() {
+            self.ask_for_lease_soon();
+        }
+        self.feed_balancer(balance::BalanceInput::LinkUp { node });
+    }
+
     /// Handles a later reign than this node knows: its map is behind. The next lease brings it up to
     /// date, and shows whether this node is still a member.
     fn on_reigned(&mut self, slot: placement::Slot, reign: LogIndex) {
@@ -250,10 +266,11 @@ impl Control {
 
     /// Passes on a primary's report of unacknowledged bytes; a report of an earlier process does not
     /// count.
-    fn on_beat(&mut self, from: Peer, remaining_bytes: u64) {
+    fn on_beat(&mut self, from: Peer, remaining_bytes: u64, mut lags: Vec<BucketLag>) {
+        lags.truncate(LAGS_MAX);
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
-            self.out.push(Action::Beat { from: from.id, remaining_bytes });
+            self.out.push(Action::Beat { from: from.id, remaining_bytes, lags });
         }
     }
 
@@ -399,6 +416,9 @@ impl Control {
             return self.go(if left { self.gone_by_leaving() } else { Gone::Outcast });
         }
         self.count_grants();
+        if !self.holds_lease() {
+            self.ask_for_lease_soon();
+        }
         self.forget_fills();
         self.ask_for_new_basis();
         self.feed_balancer(balance::BalanceInput::MapChanged);

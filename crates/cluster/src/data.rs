@@ -8,6 +8,7 @@ mod follow; //   Applies a new map to the duty of every slot.
 mod intake; //   Frames from one other node.
 mod mover; //    Outgoing buckets (fills, handovers), and backups that fall behind.
 mod pending; //  Backups whose data may be stale.
+mod lag; //      Changes that a backup has not acknowledged.
 mod replace; //  A slot that is resent whole after a failover.
 mod settle; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
@@ -22,6 +23,7 @@ use placement::{Hashmask, Slot};
 
 pub use follow::follow;
 pub use intake::{ApplyContext, FrameOutcome, Intake};
+pub use lag::{BucketLag, LAGS_MAX};
 pub use mover::{Mover, MoverInput, Order, Report};
 pub use refusals::Refusals;
 
@@ -33,7 +35,8 @@ use crate::map::{Boot, Epoch, Generation, LogIndex, Map, NodeId};
 use crate::replication::{LinkId, Outbox};
 use crate::serving::ServingPlane;
 
-/// The bucket that is being copied to another node, as far as applying a new map needs to know it.
+/// A bucket that is being copied to another node, or was and is not decided on, as far as applying a new map
+/// needs to know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
     pub bucket: Hashmask,
@@ -105,9 +108,9 @@ pub trait Plane: ServingPlane {
     /// Yields the CPU to the threads that serve clients.
     fn give_way(&self);
 
-    /// Lends `work` the bucket that is being copied. No new map is applied while `work` runs, and none is half
-    /// applied: every decision in there sees a single map.
-    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R;
+    /// Lends `work` the buckets that are being copied. No new map is applied while `work` runs, and none is
+    /// half applied: every decision in there sees a single map.
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Vec<Outgoing>) -> R) -> R;
     /// Sends a report to the control plane.
     fn report(&self, report: Report);
     /// Returns the time, by this node's clock, of the last data from this primary, or of its last report that

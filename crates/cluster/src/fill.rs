@@ -10,4 +10,4 @@ mod taker; //  The receiving side.
 mod tests;
 
 pub use source::{CHUNK_BYTES, FillSource, Sent};
-pub use taker::{FillOutcome, FillTaker};
+pub use taker::{FillOutcome, FillReceived, FillTaker};

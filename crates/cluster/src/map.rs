@@ -13,6 +13,7 @@ mod anew; //     Buckets that were recreated without their former data.
 mod away; //     Nodes that are away for a while, and their reserved places.
 mod change; //   All possible changes.
 mod apply; //    The effect of each change.
+mod journal; //  The differences between maps, for clients that follow them.
 mod chunked; //  A list whose clones share equal chunks.
 mod written; //  Serialization of the map.
 #[cfg(test)]
@@ -26,12 +27,13 @@ use serde::{Deserialize, Serialize};
 
 pub use away::Away;
 pub use bucket::{Bucket, Holders};
-pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, RecreateSource};
+pub use change::{Change, ChangeOutcome, ChangeRefusal, DropReason, LeaveWay, RecreateSource};
 pub use documents::{
     DOCUMENT_BYTES_MAX, DOCUMENT_NAME_BYTES_MAX, DOCUMENTS_BYTES_MAX, Document, DocumentError,
     DocumentWrite, Documents, SETTING_PREFIX,
 };
 pub use ids::{Boot, ClusterId, Epoch, Generation, LogIndex, NodeId, Peer};
+pub use journal::{MapJournal, MapStep, StepError};
 pub use member::{Endpoints, Load, Member, Zone};
 pub use settings::{Ack, ClusterSettings, CrossSlot, Setting, SplitLargerThan};
 pub use written::NoMap;

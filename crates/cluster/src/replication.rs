@@ -24,15 +24,17 @@ mod tests;
 
 pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
 pub use downstream::{Downstream, SyncState};
-pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, Frame, PART_BYTES, Position};
+pub use frame::{
+    BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, FillSize, Frame, PART_BYTES, Position,
+};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
-pub use outbox::{BadAck, Forgotten, Outbox};
+pub use outbox::{BadAck, Forgotten, Outbox, SlotLag};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{
     Received, Receiver, RecordedUnit, receive_effects, receive_gone, receive_images, slot_of_unit,
-    write_gone, write_image,
+    write_change, write_gone, write_image,
 };
 pub use replica::{Role, SlotReplica};
 pub use slot_state::SlotState;

@@ -19,6 +19,8 @@ pub enum Rule {
     BootsDiffer,
     /// A node with a third member in its log, even uncommitted, does not take over.
     NoThirdInTheLog,
+    /// A node that leaves safely goes only when the nodes that stay have all copies of its buckets.
+    CopiesBeforeLeave,
     /// Of two generations with the same counter the one with the greater founder wins.
     FoundersDiffer,
 

@@ -26,7 +26,7 @@ pub use one::ServedSlot;
 pub use ship::ship;
 pub use slots::{
     Access, ChangeContext, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane,
-    Tickets,
+    Tickets, WalkedCopies,
 };
 pub use ticket::{AckEpoch, Passage, Ticket};
 pub use written::WrittenSlots;

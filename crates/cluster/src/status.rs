@@ -5,6 +5,7 @@
 mod settings; //  Conversion of settings to and from text.
 mod chronicle; // Past changes, and their reasons.
 mod picture; //   A table with nodes as columns and buckets as rows.
+mod sync; //      Copies that are incomplete or behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use chronicle::{CHANGES_KEPT, Chronicle};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
+pub use sync::SyncStatus;
 
 use crate::balance::share::shares;
 use crate::balance::{Condition, Engagement, LoadLevels, MoveRole, Offered, Reason, Vitals};
@@ -33,12 +35,18 @@ pub struct Status {
     pub leader: Option<String>,
     pub members: Vec<MemberStatus>,
     pub buckets: Vec<BucketStatus>,
+    /// Number of buckets with a primary and no backup, unless the cluster is set to have no backups.
+    #[serde(default)]
+    pub single_copies: usize,
     /// Nodes with reserved places: they are away for a while, or back and not yet filled.
     #[serde(default)]
     pub away: Vec<AwayStatus>,
     /// Totals of the fills from this node since its process began.
     #[serde(default)]
     pub fills: FillStatus,
+    /// Copies on this node that are not complete or lack changes of their primaries.
+    #[serde(default)]
+    pub sync: Vec<SyncStatus>,
     /// The moves that this node takes part in.
     pub moves: Vec<MoveStatus>,
     /// The last changes of the map, the newest first.
@@ -109,6 +117,9 @@ pub struct LevelsStatus {
     pub busy: bool,
     /// True if it should get nothing more.
     pub sick: bool,
+    /// True if it is near its limit of memory and takes no more copies.
+    #[serde(default)]
+    pub full: bool,
     /// Bytes that its backups have not acknowledged yet.
     #[serde(default)]
     pub lag_bytes: u64,
@@ -240,8 +251,10 @@ impl Status {
             leader: None,
             members: members(map),
             buckets: Vec::new(),
+            single_copies: single_copies(map),
             away: map.away().map(|(_, away)| AwayStatus::of(away)).collect(),
             fills: FillStatus::default(),
+            sync: Vec::new(),
             moves: Vec::new(),
             changes: Vec::new(),
             gone: Vec::new(),
@@ -279,6 +292,12 @@ impl Status {
     }
 }
 
+/// Returns the number of buckets whose loss of one node would lose data, though there should be backups.
+fn single_copies(map: &Map) -> usize {
+    let wants_backups = map.settings().backups > 0;
+    map.buckets().filter(|bucket| wants_backups && bucket.holders.len() == 1).count()
+}
+
 impl LevelsStatus {
     fn of(vitals: &Vitals, busy: bool) -> LevelsStatus {
         LevelsStatus {
@@ -286,6 +305,7 @@ impl LevelsStatus {
             ops_per_second: vitals.ops_per_second,
             busy,
             sick: vitals.condition == Condition::Sick,
+            full: vitals.memory.is_crowded(),
             lag_bytes: vitals.lag_bytes,
         }
     }
@@ -315,9 +335,10 @@ impl MoveStatus {
 
     /// Returns the status of a move that a node takes part in. Only the giver knows the rule.
     pub fn of(map: &Map, engagement: &Engagement, rule: Option<Reason>) -> MoveStatus {
-        let primary = map.bucket(engagement.bucket).and_then(Bucket::primary);
+        let bucket = engagement.bucket();
+        let primary = map.bucket(bucket).and_then(Bucket::primary);
         MoveStatus {
-            bucket: engagement.bucket.to_string(),
+            bucket: bucket.to_string(),
             kind: kind(&engagement.part),
             giver: name(map, engagement.attempt.giver),
             source: primary.map_or_else(String::new, |primary| name(map, primary)),

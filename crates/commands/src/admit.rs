@@ -65,6 +65,9 @@ fn admit_at_once(
     env: &CommandEnv,
 ) -> Option<(&'static Spec, Slot)> {
     const OTHERWISE: Flags = Flags::of(&[Flag::WholeKeyspace, Flag::NotKeys]);
+    if session.is_on_replica_port() {
+        return None;
+    }
     let spec = request.spec?;
     let slot = request.key.as_ref()?.slot();
     let is_sound = spec.accepts(request.args.len()) && request.args.extent() <= EFFECT_BYTES_MAX;
@@ -219,6 +222,9 @@ fn locks(
     session: &Session,
     env: &CommandEnv,
 ) -> Result<Locks, Error> {
+    if session.is_on_replica_port() && spec.has(Flag::Write) {
+        return Err(write_elsewhere(request, env));
+    }
     if spec.has(Flag::WholeKeyspace) {
         return Ok(Locks::AsNeeded);
     }
@@ -232,6 +238,12 @@ fn locks(
         return queue_locks(&queue.commands, session, env);
     }
     Ok(Locks::None)
+}
+
+/// Returns the reply to a write on the replica port: the primary's ordinary port, if the command names a key.
+#[cold]
+fn write_elsewhere(request: &Request<'_>, env: &CommandEnv) -> Error {
+    request.key.as_ref().map_or(Error::READ_ONLY_PORT, |key| env.cluster.moved(key.slot()))
 }
 
 #[inline]
@@ -291,11 +303,9 @@ fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<Locks, Error> {
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 
-/// Returns whether these are the first words of an HTTP request: a web page made a browser connect to us, and the
-/// commands in the request's body must not run. Like Redis, we send no reply.
+/// Returns whether a request comes from a web page. Like Redis, we send no reply.
 fn is_http(request: &Request<'_>) -> bool {
-    let is = |name: &[u8]| request.args.at(0).eq_ignore_ascii_case(name);
-    request.spec.is_none() && (is(b"post") || is(b"host:"))
+    request.spec.is_none() && resp::is_http(request.args.at(0))
 }
 
 /// Maximum number of bytes of the arguments that an error reply repeats.

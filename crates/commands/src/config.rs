@@ -116,8 +116,14 @@ fn set(context: &mut Context<'_>) -> Result<(), Error> {
             )));
         }
     }
+    change(context, &changes)
+}
+
+/// Changes settings. Those of the whole cluster are changed when all nodes have agreed; inside MULTI, EXEC does not
+/// wait for that.
+pub(crate) fn change(context: &mut Context<'_>, changes: &[(&str, &str)]) -> Result<(), Error> {
     let block = if context.session.in_exec { Block::Not } else { Block::ForEver };
-    match context.host.change_settings(&changes, block) {
+    match context.host.change_settings(changes, block) {
         SettingsChange::Done => context.reply.ok(),
         SettingsChange::Waiting => {}
         SettingsChange::Refused(refused) => {

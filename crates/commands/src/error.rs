@@ -22,6 +22,8 @@ impl Error {
     pub const OUT_OF_MEMORY: Error =
         Error::fixed("OOM command not allowed when used memory > 'maxmemory'.");
     pub const NO_AUTH: Error = Error::fixed("NOAUTH Authentication required.");
+    pub const READ_ONLY_PORT: Error =
+        Error::fixed("READONLY You can't write against a read only replica.");
     pub const CROSS_SLOT: Error =
         Error::fixed("CROSSSLOT Keys in request don't hash to the same slot");
 

@@ -107,7 +107,7 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     let locked = lock(locks);
     let mut host = host(spec);
     let run = |slots: &mut dyn Slots| {
-        let keys = Keys::new(slots, env, outcome, rng);
+        let keys = Keys::new(slots, env, outcome, rng).walking(access.walks);
         let (args, first_key) = (request.args, request.key);
         let mut context = Context { args, keys, reply, session, host: &mut *host, spec, first_key };
         run(&mut context)
@@ -180,7 +180,8 @@ fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
         copies: if writes { rules.min_copies } else { 1 },
     };
     let waits_for_backups = rules.waits_for_backups;
-    Access { need, only_reads: !writes, waits_for_backups, heeds_backlog: writes }
+    let walks = session.walked_copies();
+    Access { need, only_reads: !writes, waits_for_backups, heeds_backlog: writes, walks }
 }
 
 /// Returns whether EXEC would run a command that writes.

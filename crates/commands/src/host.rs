@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::control::OperatorRequest;
-use cluster::map::NodeId;
+use cluster::map::{Epoch, MapStep, NodeId, StepError};
 use cluster::status::Status;
 use settings::Settings;
 use timers::TimerRequest;
@@ -21,7 +21,7 @@ pub use facts::{
     Traffic, Unblock,
 };
 
-use crate::{Event, Session, Space, SubscriptionKind};
+use crate::{Session, Space, SubscriptionKind};
 
 /// The node, as commands see it. One trait, since every command gets all of it and every node implements all of it.
 pub trait Host {
@@ -61,8 +61,8 @@ pub trait Host {
     /// and to matching patterns receives it, and counts, several times.
     fn publish(&mut self, session: &Session, post: Post<'_>) -> usize;
 
-    /// Publishes the keyspace events so far, before any later message.
-    fn publish_events(&mut self, session: &Session, events: &mut Vec<Event>);
+    /// Returns the number of subscribers that a message would have now.
+    fn count_receivers(&self, post: Post<'_>) -> usize;
 
     /// Returns the channels with subscribers whose names match the pattern.
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>>;
@@ -76,6 +76,12 @@ pub trait Host {
     // Settings: CONFIG, AUTH.
 
     fn settings(&self) -> Arc<Settings>;
+
+    /// Returns whether this connection may present a password now. After many wrong ones its address has to wait.
+    fn may_log_in(&self) -> bool;
+
+    /// Records a wrong password.
+    fn note_wrong_password(&mut self);
 
     /// Changes several settings, all or none of them. If some are cluster-wide, all nodes agree on them first; unless
     /// `block` is `Block::Not`, the command waits for that.
@@ -129,6 +135,12 @@ pub trait Host {
     /// Requests an operation that the nodes then perform together, asynchronously. `Err` gives the reason for a
     /// refusal in one line.
     fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String>;
+
+    /// Returns the epoch of the map. Subscribers of the map's channel receive every later change.
+    fn map_epoch(&self) -> Epoch;
+
+    /// Returns the changes of the map since an epoch of this history.
+    fn map_since(&self, epoch: Epoch, history: Option<&str>) -> Result<MapStep, StepError>;
 
     /// Returns the primaries that are unreachable: this node's backup copies of their slots may be stale.
     fn pending_primaries(&self) -> BTreeSet<NodeId>;

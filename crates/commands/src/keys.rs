@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane};
+use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane, WalkedCopies};
 use placement::{Slot, SplitMix64};
 use settings::NotifyClasses;
 use store::{
@@ -12,7 +12,7 @@ use store::{
 };
 
 use crate::cluster::View;
-use crate::outcome::{Event, Outcome};
+use crate::outcome::{Announcement, Event, Outcome};
 
 /// The slots that a command works on. A served slot changes only through [`Slots::apply`].
 pub trait Slots {
@@ -131,6 +131,8 @@ pub struct Keys<'a> {
     pub(crate) outcome: &'a mut Outcome,
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
+    /// The copies that a command on the whole keyspace covers.
+    walks: WalkedCopies,
     /// The state of a small random number generator, seeded by the server.
     pub(crate) rng: &'a mut SplitMix64,
 }
@@ -142,7 +144,13 @@ impl<'a> Keys<'a> {
         outcome: &'a mut Outcome,
         rng: &'a mut SplitMix64,
     ) -> Keys<'a> {
-        Keys { slots, env, outcome, no_touch: false, rng }
+        Keys { slots, env, outcome, no_touch: false, walks: WalkedCopies::Primaries, rng }
+    }
+
+    /// Sets the copies that a command on the whole keyspace covers.
+    #[must_use]
+    pub fn walking(self, walks: WalkedCopies) -> Keys<'a> {
+        Keys { walks, ..self }
     }
 
     /// Returns the same keys, for a command that runs inside another one (EXEC).
@@ -152,6 +160,7 @@ impl<'a> Keys<'a> {
             env: self.env,
             outcome: &mut *self.outcome,
             no_touch: self.no_touch,
+            walks: self.walks,
             rng: &mut *self.rng,
         }
     }
@@ -254,12 +263,15 @@ impl<'a> Keys<'a> {
         match effect {
             Effect::Put { key, .. }
             | Effect::Append { key, .. }
-            | Effect::Overwrite { key, .. } => {
+            | Effect::Overwrite { key, .. }
+            | Effect::SetFields { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
-            Effect::Expire { .. } | Effect::Mark { .. } | Effect::Remove { .. } | Effect::Clear => {
-                None
-            }
+            Effect::RemoveFields { .. }
+            | Effect::Expire { .. }
+            | Effect::Mark { .. }
+            | Effect::Remove { .. }
+            | Effect::Clear => None,
         }
     }
 
@@ -286,12 +298,13 @@ impl<'a> Keys<'a> {
     #[inline]
     pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
         if self.env.notify.publishes(class) {
-            self.outcome.events.push(Event { class, name, key: key.to_vec() });
+            let event = Event { class, name, key: key.to_vec() };
+            self.outcome.events.push(Announcement::Event(event));
         }
     }
 
-    /// Returns the events so far, for a command that publishes more itself.
-    pub(crate) fn events(&mut self) -> &mut Vec<Event> {
+    /// Returns the announcements so far, for a command that publishes more itself.
+    pub(crate) fn announcements(&mut self) -> &mut Vec<Announcement> {
         &mut self.outcome.events
     }
 
@@ -305,26 +318,47 @@ impl<'a> Keys<'a> {
         self.slots.table(slot)
     }
 
-    /// Returns the first slot from `from` on that holds keys and is served by this node: backup copies are reported
-    /// by their primaries.
+    /// Returns the first slot from `from` on that holds keys and is covered on this connection: on the ordinary port
+    /// those that this node serves, on the replica port its backup copies.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
+        if self.walks == WalkedCopies::Backups {
+            return self.occupied_backup(from);
+        }
         let mut from = Some(from);
         loop {
             let slot = self.slots.occupied(from?)?;
-            if self.env.cluster.is_mine(slot) {
+            if self.covers(slot) {
                 return Some(slot);
             }
             from = Slot::new(slot.number() + 1);
         }
     }
 
-    /// Returns the number of keys in the slots of this node.
+    /// Returns the number of keys in the slots that are covered on this connection.
     pub fn key_count(&mut self) -> usize {
-        let cluster = &self.env.cluster;
-        if cluster.serves_all() {
+        if self.env.cluster.serves_all() && self.walks == WalkedCopies::Primaries {
             return self.slots.key_count();
         }
-        Slot::all().filter(|slot| cluster.is_mine(*slot)).map(|slot| self.slots.len(slot)).sum()
+        let mut count = 0;
+        for slot in Slot::all() {
+            if self.covers(slot) {
+                count += self.slots.len(slot);
+            }
+        }
+        count
+    }
+
+    /// Looks into every backup copy: only the counts of slots that this node serves are published.
+    fn occupied_backup(&mut self, from: Slot) -> Option<Slot> {
+        let mut slots = (from.number()..Slot::COUNT).filter_map(Slot::new);
+        slots.find(|slot| self.covers(*slot) && self.slots.len(*slot) > 0)
+    }
+
+    fn covers(&self, slot: Slot) -> bool {
+        match self.walks {
+            WalkedCopies::Primaries => self.env.cluster.is_mine(slot),
+            WalkedCopies::Backups => self.env.cluster.is_backed_up_here(slot),
+        }
     }
 
     pub fn lfu_tuning(&self) -> LfuTuning {
@@ -392,6 +426,8 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         Effect::Put { key, .. }
         | Effect::Append { key, .. }
         | Effect::Overwrite { key, .. }
+        | Effect::SetFields { key, .. }
+        | Effect::RemoveFields { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -19,6 +19,7 @@ mod histogram; //   Durations of commands.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
+mod hashes; //      HSET, HGET and the other hash commands.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.
@@ -51,9 +52,9 @@ pub use host::{
     Traffic, Unblock,
 };
 pub use keys::{CommandEnv, Keys, Slots};
-pub use outcome::{Event, Outcome};
+pub use outcome::{Announcement, Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
-pub use session::{Queued, ReplyMode, Session, Watched};
+pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

@@ -4,12 +4,12 @@
 use settings::NotifyClasses;
 use store::{Applied, Garbage};
 
-use crate::{Ending, Error, Spec};
+use crate::{Ending, Error, Post, Space, Spec};
 
 /// The accumulated results of commands so far.
 #[derive(Default)]
 pub struct Outcome {
-    pub events: Vec<Event>,
+    pub events: Vec<Announcement>,
     pub garbage: Vec<Garbage>,
     /// Change of the memory in use.
     pub grown_bytes: i64,
@@ -35,7 +35,26 @@ impl Outcome {
     }
 }
 
-/// An event about a key. It is published with the reply, not before.
+/// Something that subscribers are told. It leaves with the reply, not before: the write it tells of could still be lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Announcement {
+    Event(Event),
+    /// A message that EXEC has published behind the events of its own writes.
+    Message {
+        space: Space,
+        channel: Vec<u8>,
+        payload: Vec<u8>,
+    },
+}
+
+impl Announcement {
+    pub fn of_message(post: Post<'_>) -> Announcement {
+        let Post { space, channel, payload } = post;
+        Announcement::Message { space, channel: channel.to_vec(), payload: payload.to_vec() }
+    }
+}
+
+/// An event about a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     pub class: NotifyClasses,

@@ -1,6 +1,7 @@
 //! A connection's state, as far as commands need it: authentication, protocol, transaction, watched keys.
 
 use cluster::map::LogIndex;
+use cluster::serving::WalkedCopies;
 use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
@@ -11,6 +12,7 @@ use crate::{CommandEnv, OwnedArgs, Spec, Subscriptions};
 pub struct Session {
     /// Unique during the node's lifetime.
     pub id: u64,
+    pub port: ClientPort,
     pub protocol: Protocol,
     pub authenticated: bool,
     pub name: Vec<u8>,
@@ -30,6 +32,10 @@ pub struct Session {
     pub no_evict: bool,
     /// `READONLY`: the connection may read from backups.
     pub reads_backups: bool,
+    /// `CLUSTER EVENTS ALL`: its subscriptions hear events of all keys, whatever `notify-scope` is. Does not change
+    /// while there are subscriptions, and stays until the connection ends: RESET of a client of the any-port goes to
+    /// the node as it is.
+    pub hears_all: bool,
     /// True if the connection receives every command that runs.
     pub is_monitor: bool,
     /// Its subscriptions; with any subscription, a RESP2 connection accepts only a few commands.
@@ -41,6 +47,15 @@ pub struct Session {
     pub flush_from: Option<Slot>,
     /// True while EXEC runs its commands: none of them may block.
     pub in_exec: bool,
+}
+
+/// The port on which a client has connected.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum ClientPort {
+    #[default]
+    Ordinary,
+    /// `replica-port`: the node appears as a replica. Its backup copies are read, nothing is written.
+    Replica,
 }
 
 /// The reply mode of a connection (`CLIENT REPLY`).
@@ -92,7 +107,27 @@ impl Watched {
 
 impl Session {
     pub fn new(id: u64) -> Session {
-        Session { id, ..Session::default() }
+        Session::on(ClientPort::Ordinary, id)
+    }
+
+    /// Returns the session of a new connection. On the replica port it begins as if READONLY had been sent.
+    pub fn on(port: ClientPort, id: u64) -> Session {
+        let reads_backups = port == ClientPort::Replica;
+        Session { id, port, reads_backups, ..Session::default() }
+    }
+
+    /// Returns the copies that a command on the whole keyspace covers.
+    #[inline]
+    pub(crate) fn walked_copies(&self) -> WalkedCopies {
+        match self.port {
+            ClientPort::Ordinary => WalkedCopies::Primaries,
+            ClientPort::Replica => WalkedCopies::Backups,
+        }
+    }
+
+    #[inline]
+    pub fn is_on_replica_port(&self) -> bool {
+        self.port == ClientPort::Replica
     }
 
     /// Returns whether the connection is in RESP2's subscribed mode: it receives messages between replies, and
@@ -117,7 +152,8 @@ impl Session {
 
     /// Resets the state, as RESET does: only the connection itself stays.
     pub fn reset(&mut self) {
-        *self = Session { texts_changed: true, ..Session::new(self.id) };
+        let hears_all = self.hears_all;
+        *self = Session { texts_changed: true, hears_all, ..Session::on(self.port, self.id) };
     }
 
     /// Called before a command: returns the start of its reply, if the connection wants no reply.

@@ -49,6 +49,7 @@ pub enum Group {
     Generic,
     String,
     Bitmap,
+    Hash,
     Connection,
     Server,
     Transactions,
@@ -64,6 +65,7 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::Hash => "hash",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Transactions => "transactions",
@@ -252,6 +254,7 @@ impl CommandId {
 const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
     crate::bits::SPECS,
+    crate::hashes::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
     crate::keyspace::expire::SPECS,

@@ -10,7 +10,7 @@ use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::serving::{ChangeContext, EffectLog};
 use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
-use settings::NotifyClasses;
+use settings::{DebugClients, NotifyClasses, Settings};
 use store::{
     AccessTracking, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis,
     digest_of,
@@ -20,8 +20,8 @@ pub use self::bus::Bus;
 pub use self::host::TestHost;
 use crate::cluster::View;
 use crate::{
-    Admission, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
-    admit, run,
+    Admission, Announcement, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session,
+    Slots, Table, admit, run,
 };
 
 const SEED: u64 = 1;
@@ -104,11 +104,13 @@ impl Default for TestNode {
             string_bytes_max: 512 * 1024 * 1024,
         };
         let outcome = Outcome::default();
+        let enable_debug_command = DebugClients::All;
+        let settings = Settings { enable_debug_command, ..Settings::default() };
         TestNode {
             slots: TestSlots::default(),
             env,
             outcome,
-            host: TestHost::default(),
+            host: TestHost { settings, wrong_passwords_max: 100, ..TestHost::default() },
             log: Vec::new(),
             sessions: BTreeMap::new(),
             table: Table::default(),
@@ -125,7 +127,13 @@ pub fn member(number: u8) -> Member {
         name: char::from(b'@' + number).to_string(),
         weight: 1,
         zone: Zone::default(),
-        at: Endpoints { host: format!("10.0.0.{number}"), client: 6379, peer: 16_379, http: 7379 },
+        at: Endpoints {
+            host: format!("10.0.0.{number}"),
+            client: 6379,
+            peer: 16_379,
+            http: 7379,
+            replica: 0,
+        },
     }
 }
 
@@ -188,6 +196,16 @@ impl TestNode {
 
     /// Returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
+        let events =
+            self.announcements().into_iter().filter_map(|announcement| match announcement {
+                Announcement::Event(event) => Some(event),
+                Announcement::Message { .. } => None,
+            });
+        events.collect()
+    }
+
+    /// Returns the events, and the messages behind them, since the last call.
+    pub fn announcements(&mut self) -> Vec<Announcement> {
         core::mem::take(&mut self.outcome.events)
     }
 
@@ -229,7 +247,8 @@ impl TestNode {
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
         if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
-            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng);
+            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng)
+                .walking(session.walked_copies());
             let mut context = Context {
                 args,
                 keys,

@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..46usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..57usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -71,6 +71,14 @@ fn line() -> impl Strategy<Value = String> {
         43 => format!("WATCH {key}"),
         44 if number == 0 => "FLUSHALL".to_owned(),
         44 => "DISCARD".to_owned(),
+        45..48 => format!("HSET {key} {word} {number}"),
+        48 => format!("HSET {key} f{number} {word} f{second} {number} f1 {second}"),
+        49 => format!("HMSET {key} f{} {word}", number % 5),
+        50 => format!("HSETNX {key} f{} {word}", number % 5),
+        51 => format!("HDEL {key} f{} f{} {word}", number % 5, second % 5),
+        52 => format!("HINCRBY {key} f{} {second}", number % 5),
+        53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
+        54 => format!("HGETALL {key}"),
         _ => format!("+{}", number.max(0)),
     })
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::server::Server;
+use crate::wait::wait_until;
 
 /// Time limit for balancing, on a busy machine.
 const EVEN_WITHIN: Duration = Duration::from_secs(60);
@@ -56,6 +57,7 @@ impl Cluster {
         }
         if count > 0 {
             self.wait_until_even();
+            self.wait_until_all_vote();
         }
     }
 
@@ -126,6 +128,20 @@ impl Cluster {
             && total == copies
             && spread(&|share| share.primaries) <= 1
             && spread(&|share| share.primaries + share.backups) <= 1
+    }
+
+    /// Waits until as many members vote as should: a member that was killed before would be missed in another way.
+    fn wait_until_all_vote(&self) {
+        let expected = match self.nodes.len() {
+            count @ 0..=2 => count,
+            3 | 4 => 3,
+            _ => 5,
+        };
+        wait_until("enough members vote", EVEN_WITHIN, || {
+            let status = self.nodes[0].client().status();
+            let members = status["members"].as_array().cloned().unwrap_or_default();
+            members.iter().filter(|member| member["vote"] == "voter").count() == expected
+        });
     }
 
     pub fn wait_until_even(&self) {

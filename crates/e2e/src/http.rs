@@ -26,12 +26,16 @@ impl Reply {
 
 /// Sends a request and returns the reply; `None` if the node is gone or does not answer in time.
 pub fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply> {
+    exchange(port, method, path, "", body)
+}
+
+fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> Option<Reply> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(15))).ok()?;
     let length = body.len();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
-         Content-Length: {length}\r\n\r\n"
+         {headers}Content-Length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
     // A node that refuses a long body does not read all of it.
@@ -46,6 +50,13 @@ pub fn try_ask(port: u16, method: &str, path: &str, body: &str) -> Option<Reply>
 
 pub fn ask(port: u16, method: &str, path: &str, body: &str) -> Reply {
     try_ask(port, method, path, body).unwrap_or_else(|| panic!("{method} {path}: no answer"))
+}
+
+/// Sends a request with a password or a token.
+pub fn ask_as(port: u16, secret: &str, method: &str, path: &str, body: &str) -> Reply {
+    let headers = format!("Authorization: Bearer {secret}\r\n");
+    let reply = exchange(port, method, path, &headers, body);
+    reply.unwrap_or_else(|| panic!("{method} {path}: no answer"))
 }
 
 /// Returns the body of a page, which must exist.

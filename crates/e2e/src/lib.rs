@@ -8,6 +8,7 @@ mod server; // a node, or a Redis server, for one test
 mod ports; //  the ports they listen on
 mod cluster; // several nodes, for one test
 mod client; // a blocking client that shows every byte
+mod map_follower; // a client that keeps the map from pushes
 pub mod http; // a minimal HTTP client
 mod wait; //   for a condition that becomes true by itself
 mod tools; //  redis-cli, Python, Node and Chromium, and their paths
@@ -18,6 +19,7 @@ pub mod chaos; // a cluster that is broken at random, and checks of its promises
 pub use client::{Answer, Client};
 pub use cluster::{Cluster, Share};
 pub use effort::Effort;
+pub use map_follower::MapFollower;
 pub use ports::free_ports;
 pub use rng::Rng;
 pub use server::{Server, node_binary, opencluster, raise_fd_limit};

@@ -54,13 +54,39 @@ impl Server {
         server
     }
 
+    /// Starts our node under limits that a shell sets: `ulimit -n 200`.
+    pub fn node_under(limits: &str, flags: &[&str]) -> Server {
+        let [port, http_port, peer_port] = free_ports();
+        let ports = [("--port", port), ("--peer-port", peer_port), ("--http-port", http_port)];
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]).arg(node_binary());
+        for (flag, port) in ports {
+            command.arg(flag).arg(port.to_string());
+        }
+        command.args(flags);
+        Server::start("opencluster", command, [port, http_port, peer_port])
+    }
+
+    /// Starts our node without a port for other nodes in its flags, so that a file can set it.
+    pub fn node_from_file(flags: &[&str]) -> Server {
+        let [port, http_port, peer_port] = free_ports();
+        let mut command = Command::new(node_binary());
+        command.args(["--port", &port.to_string(), "--http-port", &http_port.to_string()]);
+        command.args(flags);
+        Server::start("opencluster", command, [port, http_port, peer_port])
+    }
+
     /// Waits until the process has ended, and starts it again with the same arguments.
-    pub fn start_again(mut self) -> Server {
+    pub fn start_again(self) -> Server {
+        self.start_again_with(&[])
+    }
+
+    /// Like `start_again`, with these arguments added.
+    pub fn start_again_with(mut self, flags: &[&str]) -> Server {
         self.wait_until_it_ends();
-        Server::node_again(
-            core::mem::take(&mut self.arguments),
-            [self.port, self.http_port, self.peer_port],
-        )
+        let mut arguments = core::mem::take(&mut self.arguments);
+        arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        Server::node_again(arguments, [self.port, self.http_port, self.peer_port])
     }
 
     pub fn redis() -> Server {
@@ -136,9 +162,28 @@ impl Server {
         self.peer_port
     }
 
-    /// Freezes the process, until [`Server::go_on`].
+    /// Freezes the process, until [`Server::go_on`]. When this returns, none of its threads runs.
     pub fn stop(&self) {
         self.signal(rustix::process::Signal::STOP);
+        let begun = Instant::now();
+        while !self.is_stopped() {
+            assert!(begun.elapsed() < END_WITHIN, "{} does not stop", self.name);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns whether all threads of the process are stopped by a signal.
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(self.proc("task")).expect("it is running");
+        let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
+            // A thread that has just ended has no state: it is looked for again.
+            let stat =
+                thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+            let state =
+                stat.ok().and_then(|stat| stat.rsplit(')').next()?.trim_start().chars().next());
+            state == Some('T')
+        };
+        threads.into_iter().all(is_stopped)
     }
 
     pub fn go_on(&self) {

@@ -1,5 +1,5 @@
-//! External programs that the tests drive: redis-cli, redis-benchmark, Python with redis-py, Node
-//! with ioredis, Chromium. A missing one fails its test with instructions for installing it.
+//! External programs that the tests drive: redis-cli, redis-benchmark, Python with redis-py,
+//! coredis and valkey-glide, Node with ioredis and node-redis, Chromium. A missing one fails its test with instructions for installing it.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,7 +17,7 @@ pub const REDIS_CLI: Tool = Tool { program: "redis-cli", inside_tools: "" };
 pub const REDIS_BENCHMARK: Tool = Tool { program: "redis-benchmark", inside_tools: "" };
 pub(crate) const REDIS_SERVER: Tool = Tool { program: "redis-server", inside_tools: "" };
 pub const PYTHON: Tool = Tool { program: "python", inside_tools: "python/bin" };
-/// Node, set up so that it finds ioredis and playwright-core.
+/// Node, set up so that it finds ioredis, node-redis and playwright-core.
 pub const NODE: Tool = Tool { program: "node", inside_tools: "" };
 pub const CHROMIUM: Tool = Tool { program: "chromium", inside_tools: "" };
 

@@ -5,10 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use mio::net::{TcpListener, TcpStream};
-use mio::{Interest, Registry};
+use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, Socket, Type};
-
-use crate::poller::LISTENER;
 
 /// Opens a listening socket. `backlog` is the number of connections that may wait to be accepted.
 pub fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
@@ -30,9 +28,9 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Starts to listen.
-    pub fn listen(&mut self, mut listener: TcpListener, registry: &Registry) {
-        let registered = registry.register(&mut listener, LISTENER, Interest::READABLE);
+    /// Starts to listen. Epoll reports the socket with this token.
+    pub fn listen(&mut self, mut listener: TcpListener, token: Token, registry: &Registry) {
+        let registered = registry.register(&mut listener, token, Interest::READABLE);
         registered.expect("a listening socket can be polled");
         self.listener = Some(listener);
         // Connections that came before are not reported again.
@@ -88,7 +86,7 @@ mod tests {
     use socket2::SockRef;
 
     use super::*;
-    use crate::poller::Poller;
+    use crate::poller::{LISTENER, Poller};
 
     fn local() -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], 0))
@@ -110,7 +108,7 @@ mod tests {
         let early = std::net::TcpStream::connect(address).unwrap();
         let mut acceptor = Acceptor::default();
         assert!(acceptor.accept().is_none());
-        acceptor.listen(listener, poller.registry());
+        acceptor.listen(listener, LISTENER, poller.registry());
         let (_stream, from) = acceptor.accept().expect("it has connected before");
         assert_eq!(from, early.local_addr().unwrap());
         assert!(acceptor.accept().is_none());

@@ -28,7 +28,8 @@ impl Keepalive {
     }
 }
 
-/// Sets the options of a connection: no delay for small writes, and keepalive.
+/// Sets the options of a connection: no delay for small writes, and keepalive. A system that does not take these
+/// times uses its own: that is no reason to refuse a client.
 pub fn configure(stream: &TcpStream, keepalive: Keepalive) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
@@ -41,7 +42,7 @@ pub fn configure(stream: &TcpStream, keepalive: Keepalive) -> io::Result<()> {
                 .with_time(time)
                 .with_interval((time / 3).max(SECOND))
                 .with_retries(PROBES_MAX);
-            socket.set_tcp_keepalive(&keepalive)
+            socket.set_tcp_keepalive(&keepalive).or_else(|_| socket.set_keepalive(true))
         }
     }
 }
@@ -70,6 +71,13 @@ mod tests {
                 assert_eq!(socket.tcp_keepalive_retries().unwrap(), PROBES_MAX);
             }
         }
+    }
+
+    #[test]
+    fn a_time_that_the_system_does_not_take_is_no_reason_to_refuse() {
+        let (stream, _other) = pair();
+        configure(&stream, Keepalive::after(Duration::from_secs(40_000))).unwrap();
+        assert!(SockRef::from(&stream).keepalive().unwrap());
     }
 
     #[test]

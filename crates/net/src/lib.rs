@@ -10,14 +10,16 @@ mod accept; //      Listening, accepting, and choosing a worker.
 mod configure; //   Socket options.
 mod mailbox; //     Messages from other threads to an event loop.
 mod http; //        The Host header of an HTTP request.
+mod guesses; //     Wrong passwords by address.
 #[cfg(test)]
 mod testing;
 
 pub use accept::{Acceptor, listen, refuse, take_least_loaded};
 pub use configure::{Keepalive, configure};
+pub use guesses::{GUESSES_AT_ONCE, Guesses};
 pub use http::{host_name, is_address_or_localhost};
 pub use mailbox::Mailbox;
-pub use poller::{LISTENER, Poller, WAKER};
+pub use poller::{LISTENER, Poller, SECOND_LISTENER, WAKER};
 pub use readiness::Readiness;
 pub use send_buffer::SendBuffer;
 pub use stream::{Stream, must_wait};

@@ -12,6 +12,8 @@ use mio::{Events, Poll, Registry, Token, Waker};
 pub const WAKER: Token = Token(usize::MAX);
 /// The token of the listening socket.
 pub const LISTENER: Token = Token(usize::MAX - 1);
+/// The token of a second listening socket.
+pub const SECOND_LISTENER: Token = Token(usize::MAX - 2);
 
 /// A thread's poll, which other threads can wake.
 pub struct Poller(Poll);

@@ -203,6 +203,7 @@ fn value_name(kind: &SettingKind) -> &'static str {
         SettingKind::NotifyClasses => "LETTERS",
         SettingKind::OutputLimits => "LIMITS",
         SettingKind::Networks => "NETWORK[,...]",
+        SettingKind::HostNames => "NAME[,...]",
     }
 }
 

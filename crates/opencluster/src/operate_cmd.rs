@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cluster::status::MemberStatus;
+use cluster::status::BucketStatus;
 use resp::Value;
 
 use crate::Failure;
@@ -23,6 +23,10 @@ pub(crate) struct LeaveArgs {
     /// returns with its data (needs --data-dir)
     #[arg(long = "for", value_name = "TIME")]
     long: Option<String>,
+    /// Leave as soon as other nodes serve its buckets, without waiting until there are copies of all it holds:
+    /// until they are made, some buckets have one copy fewer
+    #[arg(long)]
+    quick: bool,
     /// Do not wait until it has handed over everything
     #[arg(long)]
     no_wait: bool,
@@ -57,6 +61,7 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     let before = status_cmd::of_node(&args.node)?;
     let mut words = vec!["CLUSTER", "LEAVE"];
     words.extend(args.long.iter().flat_map(|long| ["FOR", long]));
+    words.extend(args.quick.then_some("QUICK"));
     Talk::to(&args.node)?.ask(&words)?;
     if args.no_wait {
         anstream::println!("{} is handing over its buckets and will then leave", before.node);
@@ -64,9 +69,9 @@ pub(crate) fn leave(args: &LeaveArgs) -> Result<(), Failure> {
     }
     let mut told = None;
     // A node that has left still answers for a while, to redirect clients.
-    while let Some(left) = held(&args.node, &before.node) {
+    while let Some(left) = needing(&args.node, &before.node) {
         if told != Some(left) {
-            anstream::println!("{} still holds {left} buckets", before.node);
+            anstream::println!("{left} buckets still need {}", before.node);
             told = Some(left);
         }
         thread::sleep(LOOK_EVERY);
@@ -102,12 +107,25 @@ pub(crate) fn takeover(args: &TakeoverArgs) -> Result<(), Failure> {
     )))
 }
 
-/// Returns the number of buckets a member holds a copy of, as it says itself; `None` if it is no longer a
-/// member.
-fn held(node: &NodeArgs, name: &str) -> Option<u32> {
+/// Returns the number of buckets that would have no primary or too few copies without a member, as it says
+/// itself; `None` if it is no longer a member.
+fn needing(node: &NodeArgs, name: &str) -> Option<usize> {
     let status = status_cmd::of_node(node).ok()?;
-    let own = status.members.iter().find(|member| member.name == name);
-    own.map(MemberStatus::copies)
+    status.members.iter().find(|member| member.name == name)?;
+    let stays = |other: &str| {
+        let mut members = status.members.iter().filter(|member| member.weight > 0);
+        other != name && members.any(|member| member.name == other)
+    };
+    let staying = status.members.iter().filter(|member| stays(&member.name)).count();
+    let backups = status.settings.get("backups").and_then(|text| text.parse::<usize>().ok());
+    let wanted = staying.min(1 + backups.unwrap_or(1));
+    let needs = |bucket: &&BucketStatus| {
+        let holders = &bucket.holders;
+        let others = holders.iter().filter(|holder| stays(holder)).count();
+        let serves = holders.first().is_some_and(|primary| primary == name);
+        serves || others < wanted && holders.iter().any(|holder| holder == name)
+    };
+    Some(status.buckets.iter().filter(needs).count())
 }
 
 pub(crate) fn split(args: &SplitArgs) -> Result<(), Failure> {

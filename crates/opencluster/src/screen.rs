@@ -36,7 +36,13 @@ pub(crate) mod testing {
     }
 
     fn member(number: u64, name: &str) -> Member {
-        let at = Endpoints { host: "10.0.0.1".to_owned(), client: 6379, peer: 16_379, http: 7379 };
+        let at = Endpoints {
+            host: "10.0.0.1".to_owned(),
+            client: 6379,
+            peer: 16_379,
+            http: 7379,
+            replica: 0,
+        };
         let (id, boot) = (NodeId(number), Boot(1));
         Member { id, boot, name: name.to_owned(), weight: 1, zone: Zone::default(), at }
     }
@@ -55,6 +61,7 @@ pub(crate) mod testing {
             ops_per_second: 12_345,
             busy: true,
             sick: false,
+            full: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);

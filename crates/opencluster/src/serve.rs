@@ -48,6 +48,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(warning) = config::refuse_exposure(&settings)? {
         log::warn("start", &warning);
     }
+    for warning in config::weak_secrets(&settings) {
+        log::warn("start", &warning);
+    }
     // 2) Signals first, so that a signal during the start is neither lost nor kills the process halfway.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]);
     let signals = signals.map_err(|error| refused(format!("cannot listen to signals: {error}")))?;
@@ -316,6 +319,7 @@ fn explain(error: &StartError, settings: &Settings) -> String {
     let flag = match Some(addr.port()) {
         port if port == Some(settings.port) => "port",
         port if port == settings.effective_peer_port() => "peer-port",
+        port if port == settings.effective_replica_port() => "replica-port",
         _ => "http-port",
     };
     if error.kind() == ErrorKind::AddrInUse {
@@ -335,8 +339,11 @@ fn explain(error: &StartError, settings: &Settings) -> String {
 fn explain_taken(addr: SocketAddr, flag: &str, settings: &Settings) -> String {
     let neighbour = who_answers(addr);
     // If other ports follow the client port, suggest one whose followers are free as well.
-    let sides =
-        [(settings.http_port, SidePort::HTTP_OFFSET), (settings.peer_port, SidePort::PEER_OFFSET)];
+    let sides = [
+        (settings.http_port, SidePort::HTTP_OFFSET),
+        (settings.peer_port, SidePort::PEER_OFFSET),
+        (settings.replica_port, SidePort::REPLICA_OFFSET),
+    ];
     let follows = |(side, _): &(SidePort, u16)| flag == "port" && *side == SidePort::Offset;
     let beside: Vec<u16> = sides.into_iter().filter(follows).map(|(_, offset)| offset).collect();
     let free = free_port_after(addr, &beside).unwrap_or(0);

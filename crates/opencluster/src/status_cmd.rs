@@ -106,6 +106,7 @@ fn merge(status: &mut Status, other: Status) {
         mine.percent = mine.percent.max(known.percent);
         mine.millis = mine.millis.max(known.millis);
     }
+    status.sync.extend(other.sync);
     status.merged += other.merged;
     let own = other.members.iter().find(|member| member.name == other.node);
     let mine = status.members.iter_mut().find(|member| member.name == other.node);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ impl Directory {
 
     fn file(&self, name: &str, content: &str) -> String {
         fs::write(self.at(name), content).expect("a file can be written");
+        let only_mine = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(self.at(name), only_mine).expect("it belongs to us");
         self.at(name)
     }
 }
@@ -148,8 +151,8 @@ fn eventually(what: &str, is_true: impl Fn() -> bool) {
 #[test]
 fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     let directory = Directory::new("refusals");
-    let secret = directory.file("secret", "one\n");
-    let other = directory.file("other", "two\n");
+    let secret = directory.file("secret", "a secret of one cluster, long enough\n");
+    let other = directory.file("other", "the secret of another cluster, as long\n");
     let founder = Node::start(&["--secret-file", &secret, "--name", "first", "--buckets", "16"]);
     let before = founder.ask("CLUSTER NODES");
     let at = founder.address();
@@ -171,7 +174,7 @@ fn whoever_cannot_join_says_why_in_one_line_and_the_cluster_goes_on() {
     alone.terminate();
     assert_eq!(alone.exit_code(), Some(0));
     refused(&[right, &["--data-dir", &stranger]].concat(), "it belongs to another cluster");
-    let locked = directory.file("password", "sesame\n");
+    let locked = directory.file("password", "open sesame, open sesame, open\n");
     let closed = Node::start(&["--requirepass-file", &locked, "--secret-file", &secret]);
     let wanted = refusal(&["--join", &closed.address(), "--secret-file", &secret]);
     assert!(

@@ -11,7 +11,7 @@ mod keys;
 mod metrics;
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -103,8 +103,8 @@ async fn accept(listener: TcpListener, inside: Arc<Inside>, mut stopped: watch::
             (place, stream) = accepted => (place.expect("nobody closes the semaphore"), stream),
         };
         match stream {
-            Ok((stream, _)) => {
-                tokio::spawn(serve(stream, Arc::clone(&inside), place));
+            Ok((stream, from)) => {
+                tokio::spawn(serve(stream, from.ip(), Arc::clone(&inside), place));
             }
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
         }
@@ -112,13 +112,16 @@ async fn accept(listener: TcpListener, inside: Arc<Inside>, mut stopped: watch::
 }
 
 /// Serves one connection until it ends or reaches its maximum lifetime.
-async fn serve(stream: TcpStream, inside: Arc<Inside>, _place: OwnedSemaphorePermit) {
+async fn serve(stream: TcpStream, from: IpAddr, inside: Arc<Inside>, _place: OwnedSemaphorePermit) {
     let _ = stream.set_nodelay(true); // Only speed depends on it.
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(keys::router(inside)));
+        .serve_connection(
+            TokioIo::new(stream),
+            TowerToHyperService::new(keys::router(inside, from)),
+        );
     // Any error on a connection ends it; there is nobody else to inform.
     let _ = tokio::time::timeout(CONNECTION_FOR, serving).await;
 }

@@ -59,6 +59,7 @@ impl Proxy {
             commands: counters(),
             next_token: AtomicU64::new(1),
             counts: Counts::default(),
+            guesses: Default::default(),
             look_again: Mutex::new(None),
             options,
         });

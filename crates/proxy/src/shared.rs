@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arc_swap::ArcSwap;
 use fleet::{Address, Config, View};
-use net::{Mailbox, Stream};
+use net::{Guesses, Mailbox, Stream};
 use parking_lot::Mutex;
 
 use crate::options::Options;
@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub commands: Vec<AtomicU64>,
     pub next_token: AtomicU64,
     pub counts: Counts,
+    /// Wrong passwords, by address.
+    pub guesses: Guesses,
     /// The watcher's thread. A worker unparks it when it has met something newer than the watcher knows.
     pub look_again: Mutex<Option<std::thread::Thread>>,
 }

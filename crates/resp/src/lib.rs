@@ -24,6 +24,12 @@ pub use request::{Limits, Parsed, RequestParser, Sender, Span};
 pub use skip::{ReplySkipper, skip_reply};
 pub use value::Value;
 
+/// Returns whether a request's first word begins a line of an HTTP request: a web page made a browser connect to us,
+/// and the commands in the request's body must not run. Every port closes such a connection without a reply.
+pub fn is_http(first_word: &[u8]) -> bool {
+    first_word.eq_ignore_ascii_case(b"post") || first_word.eq_ignore_ascii_case(b"host:")
+}
+
 /// The version of the protocol a connection speaks. A connection starts with RESP2; `HELLO 3` changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use commands::ClientPort;
 use net::Stream;
 
 /// A connection on its way to its worker.
@@ -9,4 +10,5 @@ pub(crate) struct Accepted {
     pub id: u64,
     pub stream: Stream,
     pub address: SocketAddr,
+    pub port: ClientPort,
 }

@@ -35,10 +35,6 @@ impl ConsoleSource for Shared {
         self.watching.slow_log.newest(SLOW_COMMANDS_SHOWN)
     }
 
-    fn needs_password(&self) -> bool {
-        !self.settings.load().requirepass.is_empty()
-    }
-
     fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
         news::ask(&self.data, &self.control, ask)
     }

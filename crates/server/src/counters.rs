@@ -16,6 +16,8 @@ pub(crate) struct Counters {
     pub changes: AtomicU64,
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
+    /// Number of times that the thread began or ended a round: odd while it works.
+    pub pulse: AtomicU64,
 }
 
 /// Adds to a counter that only this thread writes.

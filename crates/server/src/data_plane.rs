@@ -1,19 +1,21 @@
 //! The node, as the control thread and its applier see it: connections, maps, leases and orders come in here.
 
+use core::sync::atomic::Ordering::Relaxed;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use cluster::Moment;
-use cluster::control::{Gone, Input, MapChanged};
-use cluster::data::{MoverInput, Order};
+use cluster::control::{Answer, Gone, Input, MapChanged};
+use cluster::data::{BucketLag, MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use placement::Hashmask;
 
 use crate::command_env::access;
 use crate::data::{Data, Notice, Unwanted};
+use crate::log;
 use crate::peer::{ControlHandle, DataPlane};
 use crate::pubsub::introduce;
 use crate::shared::Shared;
@@ -42,8 +44,15 @@ impl DataPlane for Shared {
         self.timers.map_changed(&changed.map);
     }
 
-    fn follow_settings(&self, map: &Map) {
-        self.config.follow(&self.settings, &self.timers, map);
+    fn follow_settings(&self, me: Peer, map: &Map) {
+        for request in self.config.follow(&self.settings, &self.timers, me, map) {
+            self.control.ask(request, |answer| {
+                if let Answer::Refused(text) | Answer::Unknown(text) = answer {
+                    let line = format!("cannot make this node's flags the cluster's: {text}");
+                    log::warn("settings", &line);
+                }
+            });
+        }
     }
 
     fn lease_until(&self, until: Moment) {
@@ -76,10 +85,19 @@ impl DataPlane for Shared {
         self.merging.answer(&self.data, settings.data_dir.as_deref(), question, taker)
     }
 
-    fn beat(&self, from: NodeId, remaining_bytes: u64) {
+    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>) {
+        self.data.note_lags(from, lags);
         if remaining_bytes == 0 {
             self.data.note_heard(from);
         }
+    }
+
+    fn make_room(&self, node: NodeId, bytes: u64) {
+        self.data.crowding.note(node, bytes, Instant::now());
+    }
+
+    fn count_disk_pulse(&self) {
+        self.data.disk_pulse.fetch_add(1, Relaxed);
     }
 
     fn fence(&self) {
@@ -140,6 +158,7 @@ pub(crate) fn report_to(data: &Data, line: ControlHandle) {
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
         Notice::ClientTurned => line.tell(Input::ClientTurned),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
+        Notice::Memory(report) => line.tell(Input::Memory(report)),
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
         Notice::Moved(report) => line.tell(report.into()),
     };

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use cluster::consensus::{Begin, Payload, Saved};
-use cluster::control::{JoinRequest, PROTOCOL_VERSION, Start, Welcome};
-use cluster::map::{Ack, Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
+use cluster::control::{JoinRequest, ProtocolRange, Start, Welcome};
+use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
 use parking_lot::Mutex;
 use placement::Mask;
-use settings::{InitialAck, JoinAddress, Secret, Settings};
+use settings::{JoinAddress, Secret, Settings};
 
-use crate::cluster_settings::founding_documents;
+use crate::cluster_settings::{ack_of, founding_documents};
 use crate::disk::{DataDirectory, SharedDirectory};
 use crate::life::Life;
 use crate::peer::{
@@ -32,6 +32,8 @@ pub(crate) struct Ports {
     pub peer: u16,
     /// 0 if HTTP is off.
     pub http: u16,
+    /// 0 if the node has no port for reads from its backup copies.
+    pub replica: u16,
 }
 
 /// A process's identity before it is in any cluster.
@@ -125,6 +127,7 @@ fn endpoints(settings: &Settings, ports: Ports) -> Endpoints {
         client: advertised.and_then(|to| to.port).unwrap_or(ports.client),
         peer: ports.peer,
         http: ports.http,
+        replica: ports.replica,
     }
 }
 
@@ -274,7 +277,7 @@ impl NodeIdentity {
 
     fn request(&self) -> JoinRequest {
         JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.me.clone(),
             cluster: self.cluster(),
             skew: Duration::ZERO,
@@ -339,19 +342,12 @@ fn mask(settings: &Settings) -> Mask {
     }
 }
 
-fn ack(ack: InitialAck) -> Ack {
-    match ack {
-        InitialAck::Backup => Ack::Backup,
-        InitialAck::Primary => Ack::Primary,
-    }
-}
-
 /// Returns the cluster settings that the first node decides for all.
 fn cluster_settings(settings: &Settings) -> ClusterSettings {
     let default = ClusterSettings::default();
     ClusterSettings {
         backups: settings.backups.unwrap_or(default.backups),
-        ack: settings.ack.map_or(default.ack, ack),
+        ack: settings.ack.map_or(default.ack, ack_of),
         ..default
     }
 }

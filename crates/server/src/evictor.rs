@@ -5,10 +5,11 @@ use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
 use commands::{CommandEnv, Keys, Locks, Outcome};
 use placement::{Slot, SplitMix64};
 use settings::{EvictionPolicy, NotifyClasses, Settings};
+use std::time::Instant;
 use store::{Candidate, Cause, Effect, EvictionPool, LfuTuning, Policy, SAMPLES_MAX};
 
 use crate::command_env::lfu_tuning;
-use crate::data::Data;
+use crate::data::{Data, Later};
 
 /// Maximum number of keys evicted for one command, so that no client waits for a whole clean-up.
 const ROUND_MAX: usize = 64;
@@ -31,6 +32,10 @@ pub(crate) struct EvictionContext<'a> {
     pub outcome: &'a mut Outcome,
     pub effects: &'a mut EffectLog,
     pub rng: &'a mut SplitMix64,
+    /// Takes the events of keys whose removal is not acknowledged yet.
+    pub later: &'a mut Later,
+    /// The slots from which keys are evicted; all that this node serves if `None`.
+    pub slots: Option<&'a [Slot]>,
 }
 
 impl EvictionContext<'_> {
@@ -39,7 +44,13 @@ impl EvictionContext<'_> {
     pub(crate) fn is_enough(&self, settings: &Settings) -> bool {
         let used =
             self.data.keyspace.memory.counted().saturating_add_signed(self.outcome.grown_bytes);
-        settings.maxmemory == 0 || used <= settings.maxmemory
+        // What may not be evicted must not grow: then every write counts against the one limit.
+        let limit = if settings.maxmemory_policy == EvictionPolicy::NoEviction {
+            settings.maxmemory
+        } else {
+            self.data.keyspace.memory.limit(settings.maxmemory)
+        };
+        settings.maxmemory == 0 || used <= limit
     }
 }
 
@@ -48,12 +59,7 @@ impl Evictor {
     /// is eligible. The caller must hold no slot lock, because this function may wait for any of them.
     #[cold]
     pub(crate) fn evict(&mut self, settings: &Settings, room: &mut EvictionContext<'_>) -> bool {
-        let policy = policy(settings.maxmemory_policy);
-        if policy != self.policy {
-            self.pool.clear();
-            self.policy = policy;
-        }
-        if policy == Policy::NoEviction {
+        if !self.follow_policy(settings) {
             return false;
         }
         for _ in 0..ROUND_MAX {
@@ -66,6 +72,37 @@ impl Evictor {
         }
         // Enough is free, or the next commands continue the eviction.
         true
+    }
+
+    /// Adopts the policy of the settings. Returns false if nothing may be evicted.
+    fn follow_policy(&mut self, settings: &Settings) -> bool {
+        let policy = policy(settings.maxmemory_policy);
+        if policy != self.policy {
+            self.pool.clear();
+            self.policy = policy;
+        }
+        policy != Policy::NoEviction
+    }
+
+    /// Evicts keys until so many bytes are free, no more key is eligible, or time is up. Returns the bytes that
+    /// were freed and whether more could be. The caller must hold no slot lock.
+    #[cold]
+    pub(crate) fn evict_bytes(
+        &mut self,
+        settings: &Settings,
+        room: &mut EvictionContext<'_>,
+        bytes: u64,
+        deadline: Instant,
+    ) -> Evicted {
+        let mut evicted = Evicted { bytes: 0, has_more: self.follow_policy(settings) };
+        self.pool.clear(); // Its candidates may be of other slots.
+        while evicted.has_more && evicted.bytes < bytes && Instant::now() < deadline {
+            let before = room.outcome.grown_bytes;
+            evicted.has_more = self.evict_one(settings, room);
+            let freed = before.saturating_sub(room.outcome.grown_bytes);
+            evicted.bytes += u64::try_from(freed).unwrap_or(0);
+        }
+        evicted
     }
 
     fn evict_one(&mut self, settings: &Settings, room: &mut EvictionContext<'_>) -> bool {
@@ -93,9 +130,25 @@ impl Evictor {
     }
 }
 
+/// The result of an eviction.
+pub(crate) struct Evicted {
+    pub bytes: u64,
+    /// False if no more key is eligible.
+    pub has_more: bool,
+}
+
 /// Returns a slot with an eligible key: the first one at or after a random position.
 fn random_slot(policy: Policy, room: &mut EvictionContext<'_>) -> Option<Slot> {
     let keyspace = &room.data.keyspace;
+    if let Some(slots) = room.slots {
+        let start = room.rng.draw() as usize % slots.len().max(1);
+        let (before, behind) = slots.split_at(start.min(slots.len()));
+        let has_key = |slot: &&Slot| match policy.is_volatile() {
+            true => keyspace.has_expiring(**slot),
+            false => keyspace.len_of(**slot) > 0,
+        };
+        return behind.iter().chain(before).find(has_key).copied();
+    }
     let number = room.rng.draw() % u64::from(Slot::COUNT);
     let start = u16::try_from(number).ok().and_then(Slot::new)?;
     let next = |from: Slot| {
@@ -122,8 +175,10 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>)
         keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
         room.outcome.evicted += 1;
     }
-    // The event goes out with the reply of the command that needs the memory, or through the janitor.
-    drop(slots);
+    let tickets = slots.finish().tickets;
+    if may_go && !tickets.is_empty() {
+        room.later.put_off(tickets, core::mem::take(&mut room.outcome.events));
+    }
     may_go
 }
 

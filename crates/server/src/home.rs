@@ -38,7 +38,7 @@ impl Home for Shared {
     }
 
     fn clients_max(&self) -> usize {
-        self.settings.load().maxclients as usize
+        self.settings.load().any_maxclients as usize
     }
 
     fn query_bytes_max(&self) -> u64 {

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
-use cluster::map::NodeId;
+use cluster::map::{Epoch, LeaveWay, MapStep, NodeId, StepError};
 use cluster::serving::WrittenSlots;
 use cluster::status::Status;
 use commands::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Event,
-    Host, Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Host,
+    Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
     Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
     Unblock,
 };
-use settings::{ChangeError, NotifyClasses, Settings, find};
+use settings::{ExtraPort, Settings, ValidChanges};
 use store::UnixMillis;
 use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
@@ -28,13 +28,13 @@ use crate::clients::ClientInfo;
 use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
-use crate::pubsub::{Branch, PubsubMessage, announce};
-use crate::question::{PendingAnswer, Question, Resume};
+use crate::pubsub::{Branch, listen, stop_listening};
+use crate::question::{PendingAnswer, PendingChange, Question, Resume};
 use crate::shared::Shared;
 use crate::timers::judge_now;
 use crate::wait_until::WaitUntil;
 use crate::watching::Monitor;
-use crate::{cluster_settings, news, system};
+use crate::{cluster_settings, log, news, system};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
@@ -45,7 +45,6 @@ pub(crate) struct NodeHost<'a> {
     pub now: UnixMillis,
     /// The worker's part of pub/sub.
     pub branch: &'a mut Branch,
-    pub notify: NotifyClasses,
     /// The question whose answer this connection's command waits for.
     pub question: &'a mut Option<Question>,
     /// Slots that this connection has written.
@@ -113,22 +112,19 @@ impl Host for NodeHost<'_> {
 
     // Subscriptions and messages, on the worker's thread.
 
-    fn subscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
+    fn subscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
         let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
         self.branch.post(links, mailboxes, self.card.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
         let from = self.shared.mailboxes[self.card.place.worker].messages();
-        if self.shared.exchange.enter(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, PubsubMessage::Listen(kind, name));
-        }
+        listen(&self.shared.exchange, links, self.card.place.worker, session, kind, name);
         self.branch.subscribe(self.card.place.index, kind, name, from);
     }
 
-    fn unsubscribe(&mut self, _: &Session, kind: SubscriptionKind, name: &[u8]) {
-        if self.shared.exchange.strike(self.card.place.worker, kind, name) {
-            announce(&self.shared.data.links, PubsubMessage::Stop(kind, name));
-        }
+    fn unsubscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &[u8]) {
+        let (exchange, links) = (&self.shared.exchange, &self.shared.data.links);
+        stop_listening(exchange, links, self.card.place.worker, session, kind, name);
         self.branch.unsubscribe(self.card.place.index, kind, name);
     }
 
@@ -137,9 +133,9 @@ impl Host for NodeHost<'_> {
         self.branch.outbox.publish(&self.shared.exchange, author, post)
     }
 
-    fn publish_events(&mut self, session: &Session, events: &mut Vec<Event>) {
-        let author = Some(Author(session.id));
-        self.branch.outbox.tell(&self.shared.exchange, author, self.notify, events);
+    fn count_receivers(&self, post: Post<'_>) -> usize {
+        let route = self.shared.exchange.route(post.space, post.channel);
+        route.map_or(0, |route| route.receivers)
     }
 
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
@@ -160,18 +156,34 @@ impl Host for NodeHost<'_> {
         self.shared.settings.load_full()
     }
 
+    fn may_log_in(&self) -> bool {
+        self.is_forwarded() || self.shared.guesses.may_try(self.card.address.ip(), Instant::now())
+    }
+
+    fn note_wrong_password(&mut self) {
+        let from = self.card.address.ip();
+        if self.is_forwarded() {
+            return;
+        }
+        if let Some(count) = self.shared.guesses.note_wrong(from, Instant::now()) {
+            let line =
+                format!("wrong password from {from} ({count} wrong guesses since the last line)");
+            log::warn("auth", &line);
+        }
+    }
+
     fn change_settings(&mut self, changes: &[(&str, &str)], block: Block) -> SettingsChange {
         if let Some(Question::Cluster(pending)) = self.question.take() {
-            return self.follow_change(pending, changes);
+            return self.follow_change(pending);
         }
-        let shared = self.shared;
-        let changed = match shared.settings.load().with_changes(changes) {
-            Ok(changed) => changed,
+        let (cluster, own) = match ValidChanges::check(changes) {
+            Ok(changes) => changes.split(),
             Err(refused) => return SettingsChange::Refused(refused),
         };
-        let documents = cluster_settings::writes_of(&changed, changes);
+        let shared = self.shared;
+        let documents = cluster_settings::writes_of(&shared.settings.load(), &cluster);
         if documents.is_empty() {
-            return self.change_own_settings(changes);
+            return self.change_own_settings(&own);
         }
         let (answer, pending) = oneshot::channel();
         let request = OperatorRequest::Write(WriteRequest { documents, only_at: None });
@@ -179,8 +191,10 @@ impl Host for NodeHost<'_> {
             let _ = answer.send(it); // The connection may be gone.
         });
         match block {
-            Block::Not => self.change_own_settings(changes),
-            Block::For(_) | Block::ForEver => self.follow_change(PendingAnswer(pending), changes),
+            Block::Not => self.change_own_settings(&own),
+            Block::For(_) | Block::ForEver => {
+                self.follow_change(PendingChange { answer: PendingAnswer(pending), own })
+            }
         }
     }
 
@@ -289,6 +303,14 @@ impl Host for NodeHost<'_> {
         self.shared.merging.conflicts()
     }
 
+    fn map_epoch(&self) -> Epoch {
+        self.shared.news.map_epoch()
+    }
+
+    fn map_since(&self, epoch: Epoch, history: Option<&str>) -> Result<MapStep, StepError> {
+        self.shared.news.map_since(epoch, history)
+    }
+
     fn pending_primaries(&self) -> BTreeSet<NodeId> {
         BTreeSet::clone(&self.shared.data.pending.load())
     }
@@ -360,7 +382,7 @@ impl Host for NodeHost<'_> {
     // The process.
 
     fn shut_down(&mut self) {
-        self.shared.control.ask(OperatorRequest::Leave, |_| {});
+        self.shared.control.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     }
 
     fn sleep(&mut self, pause: Duration) {
@@ -373,6 +395,13 @@ impl Host for NodeHost<'_> {
 }
 
 impl NodeHost<'_> {
+    /// Returns whether the connection may come from this node's any-port, whose clients would all pay for one that
+    /// guesses.
+    fn is_forwarded(&self) -> bool {
+        let is_own = self.card.address.ip() == self.card.local_address.ip();
+        is_own && self.shared.settings.load().any_port != ExtraPort::Off
+    }
+
     /// Returns a waker that has this connection's command run again.
     fn waker(&self) -> Waker {
         let place = self.card.place;
@@ -381,17 +410,14 @@ impl NodeHost<'_> {
     }
 
     /// Looks whether the cluster has decided on a change of its settings. If so, changes this node's own as well.
-    fn follow_change(
-        &mut self,
-        pending: PendingAnswer<Answer>,
-        changes: &[(&str, &str)],
-    ) -> SettingsChange {
-        match pending.answer(&self.waker()) {
-            Err(pending) => {
-                *self.question = Some(Question::Cluster(pending));
+    fn follow_change(&mut self, pending: PendingChange) -> SettingsChange {
+        let PendingChange { answer, own } = pending;
+        match answer.answer(&self.waker()) {
+            Err(answer) => {
+                *self.question = Some(Question::Cluster(PendingChange { answer, own }));
                 SettingsChange::Waiting
             }
-            Ok(Some(Answer::Done)) => self.change_own_settings(changes),
+            Ok(Some(Answer::Done)) => self.change_own_settings(&own),
             Ok(Some(Answer::Refused(text) | Answer::Unknown(text))) => SettingsChange::Failed(text),
             Ok(Some(Answer::Join(_)) | None) => {
                 let text = "this node is stopping; the change may still take effect";
@@ -400,18 +426,11 @@ impl NodeHost<'_> {
         }
     }
 
-    /// Changes those of the settings that concern this node alone.
-    fn change_own_settings(&self, changes: &[(&str, &str)]) -> SettingsChange {
-        let is_own = |name: &str| find(name).is_some_and(|setting| !setting.is_cluster_wide());
-        let own = changes.iter().copied().enumerate().filter(|(_, (name, _))| is_own(name));
-        let (places, own): (Vec<usize>, Vec<(&str, &str)>) = own.unzip();
+    /// Changes settings that concern this node alone.
+    fn change_own_settings(&self, own: &ValidChanges) -> SettingsChange {
         let shared = self.shared;
-        match shared.config.change(&shared.settings, &shared.timers, &own) {
-            Ok(()) => SettingsChange::Done,
-            Err(ChangeError { index, error }) => {
-                SettingsChange::Refused(ChangeError { index: places[index], error })
-            }
-        }
+        shared.config.change(&shared.settings, &shared.timers, own);
+        SettingsChange::Done
     }
 }
 

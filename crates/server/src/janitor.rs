@@ -14,11 +14,12 @@ use placement::{Hashmask, Slot, SplitMix64};
 use store::Garbage;
 
 use crate::counters::count;
-use crate::data::Later;
+use crate::data::{Later, SlotSet};
 use crate::evictor::{EvictionContext, Evictor};
 use crate::log;
-use crate::pubsub::PubsubOutbox;
+use crate::pubsub::{EventRules, PubsubOutbox};
 use crate::shared::Shared;
+use crate::stall_watch::{HealthChange, StallWatch};
 use crate::watching::{LATENCY_EVENTS, SAMPLE_EVERY, Totals};
 
 /// Interval between sweeps for expired keys. A key is removed, and its event sent, late by at most this
@@ -30,6 +31,7 @@ const BREATH: Duration = Duration::from_millis(1);
 const TURN: Duration = Duration::from_millis(1);
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
 const CONDITION_EVERY: Duration = Duration::from_secs(1);
+const PRESSURE_EVERY: Duration = Duration::from_millis(250);
 const SIZES_EVERY: Duration = Duration::from_secs(5);
 /// A node that has left stops after this time without a command, or after `FAREWELL_MAX` at the latest.
 const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
@@ -51,7 +53,13 @@ pub(crate) struct Janitor {
     /// Buckets that were logged as too large and not worth splitting.
     one_slot_buckets: BTreeSet<Hashmask>,
     sample_due: Instant,
+    pressure_due: Instant,
+    /// True if the last report of memory said that this node is near its limit.
+    was_near_limit: bool,
+    stall_watch: StallWatch,
     evictor: Evictor,
+    /// Evicts keys for nodes that are full.
+    evictor_for_others: Evictor,
     /// The command count when it last changed, and the time of that change.
     asked: (u64, Instant),
     /// Events of expired keys whose removal is not acknowledged yet.
@@ -75,7 +83,11 @@ impl Janitor {
             sizes_due: Instant::now(),
             one_slot_buckets: BTreeSet::new(),
             sample_due: Instant::now(),
+            pressure_due: Instant::now(),
+            was_near_limit: false,
+            stall_watch: StallWatch::new(Instant::now()),
             evictor: Evictor::default(),
+            evictor_for_others: Evictor::default(),
             asked: (0, Instant::now()),
             later: Later::default(),
         }
@@ -100,6 +112,8 @@ impl Janitor {
                 self.sample_rates();
                 self.shared.news.refresh(&self.shared.control);
                 self.memory_due = tick + MEMORY_EVERY;
+                self.report_pressure(tick);
+                self.watch_for_stalls();
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
                     self.shared.data.report_condition(self.shared.vitals());
@@ -115,6 +129,7 @@ impl Janitor {
                 }
             }
             self.evict(tick + TICK / 2);
+            self.make_room_elsewhere(tick + TICK);
             self.tell();
             self.end_if_forgotten(tick);
             // After a suspension of the whole machine, catching up tick by tick is pointless.
@@ -164,6 +179,8 @@ impl Janitor {
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             rng: &mut self.rng,
+            later: &mut self.later,
+            slots: None,
         };
         while !room.is_enough(&settings)
             && self.evictor.evict(&settings, &mut room)
@@ -171,6 +188,75 @@ impl Janitor {
         {}
         self.tell();
         self.publish_outcome();
+    }
+
+    /// Reports the memory of this node while it is near its limit, and once when it no longer is.
+    fn report_pressure(&mut self, now: Instant) {
+        if now < self.pressure_due {
+            return;
+        }
+        let settings = self.shared.settings.load_full();
+        let level = self.shared.data.memory_level(&settings);
+        let is_near = level.is_near_limit();
+        if is_near || self.was_near_limit {
+            // Above the limit at every measurement: it decides who evicts.
+            self.pressure_due = if level.excess() > 0 { now } else { now + PRESSURE_EVERY };
+            self.shared.data.report_memory(&settings);
+        }
+        self.was_near_limit = is_near;
+    }
+
+    /// Evicts keys for other nodes that hold backups of this node's buckets and are full. Buckets of which
+    /// nothing may be evicted are refused writes that need memory.
+    fn make_room_elsewhere(&mut self, deadline: Instant) {
+        let shared = Arc::clone(&self.shared);
+        let crowding = &shared.data.crowding;
+        let settings = shared.settings.load_full();
+        let mut refused: Option<SlotSet> = None;
+        for (node, bytes) in crowding.owed(Instant::now()) {
+            let slots = shared.data.slots_backed_by(node);
+            let mut room = EvictionContext {
+                data: &shared.data,
+                env: &self.env,
+                outcome: &mut self.outcome,
+                effects: &mut self.effects,
+                rng: &mut self.rng,
+                later: &mut self.later,
+                slots: Some(&slots),
+            };
+            let evictor = &mut self.evictor_for_others;
+            let evicted = evictor.evict_bytes(&settings, &mut room, bytes, deadline);
+            crowding.pay(node, evicted.bytes);
+            if !evicted.has_more {
+                let set = refused.get_or_insert_default();
+                slots.iter().for_each(|slot| set.insert(*slot));
+            }
+            self.tell();
+            self.publish_outcome();
+        }
+        crowding.refuse(refused);
+    }
+
+    /// Reports this node as sick while one of its threads, or its disk, stalls.
+    fn watch_for_stalls(&mut self) {
+        let Shared { counters, data, .. } = &*self.shared;
+        let workers = &counters.threads[..counters.threads.len() - 1];
+        let mut pulses: Vec<u64> = workers.iter().map(|it| it.pulse.load(Relaxed)).collect();
+        pulses.push(data.disk_pulse.load(Relaxed));
+        let change = self.stall_watch.look(Instant::now(), &pulses);
+        data.is_sick.store(self.stall_watch.is_sick(), Relaxed);
+        match change {
+            Some(HealthChange::FellSick(stalled)) => {
+                let line = format!(
+                    "this node is sick: {stalled}; it gets no more buckets, and hands over those it serves to \
+                     healthy nodes"
+                );
+                log::warn("health", &line);
+            }
+            Some(HealthChange::Recovered) => log::info("health", "this node is well again"),
+            None => return,
+        }
+        data.report_condition(self.shared.vitals());
     }
 
     fn sample_rates(&self) {
@@ -240,8 +326,9 @@ impl Janitor {
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.
     fn tell(&mut self) {
         self.outcome.events.append(&mut self.later.ripe(&self.shared.data));
+        let rules = EventRules::of(&self.shared.settings.load());
         let events = &mut self.outcome.events;
-        self.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
+        self.outbox.tell(&self.shared.exchange, None, rules, events);
         if self.outbox.is_empty() {
             return;
         }

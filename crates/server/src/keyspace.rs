@@ -157,6 +157,11 @@ impl Keyspace {
         self.notes[slot.index()].len.load(Relaxed) as usize
     }
 
+    /// Returns whether a slot that this node serves holds a key with an expiry.
+    pub(crate) fn has_expiring(&self, slot: Slot) -> bool {
+        self.notes[slot.index()].expiring.load(Relaxed) > 0
+    }
+
     fn next_noted(&self, from: Slot, wanted: impl Fn(&Note) -> bool) -> Option<Slot> {
         let behind = &self.notes[from.index()..];
         let index = from.index() + behind.iter().position(wanted)?;

@@ -7,6 +7,7 @@ mod enter; //      Founds a cluster, joins one, or returns to one.
 mod keep; //       Keeps a node's items over a stop, or after it was declared dead.
 mod life; //       State that a process declared dead carries into its next life.
 mod shared; //     State shared by all threads of a node.
+mod stall_watch; // Detects threads and disks that stall.
 mod counters; //   Counters of the threads' traffic.
 mod keyspace; //   The slots and their locks.
 mod worker; //     An I/O thread: read, parse, run, reply.
@@ -22,6 +23,8 @@ mod peer; //       Connections to the other nodes.
 mod disk; //       The data directory.
 mod watching; //   Statistics, the slow log, monitors.
 mod system; //     Facts from the operating system.
+mod descriptors; // Shares the limit of open files among the ports.
+mod runtime; //    The runtimes of the asynchronous threads.
 mod prompt; //     Scheduling priority for threads that serve clients.
 mod mailbox; //    Messages from other threads to a worker.
 mod published; //  A published message, encoded once for all receivers.

@@ -44,6 +44,7 @@ pub(crate) struct OldPorts {
     pub client: u16,
     pub peer: u16,
     pub http: u16,
+    pub replica: u16,
 }
 
 /// Returns the settings with the ports that the system assigned, and with `others` as the first addresses to
@@ -59,11 +60,15 @@ pub(crate) fn with_assigned_ports(
     if settings.effective_http_port() == Some(0) {
         settings.http_port = SidePort::At(ports.http);
     }
+    if settings.effective_replica_port() == Some(0) {
+        settings.replica_port = SidePort::At(ports.replica);
+    }
     if settings.port == 0 {
         settings.port = ports.client;
     }
-    // These settings belong to the cluster, and may have changed since.
+    // These settings belong to the cluster, and may have changed since. What was given at start counted then.
     (settings.backups, settings.ack, settings.buckets) = (None, None, None);
+    settings.given.clear();
     // The configured addresses may be of nodes long gone: try the known members first.
     let given = core::mem::take(&mut settings.join.0);
     settings.join.0 = others;
@@ -85,13 +90,15 @@ mod tests {
 
     #[test]
     fn a_node_comes_back_at_the_ports_it_had_and_asks_its_last_members_first() {
-        let mut settings = Settings { port: 0, ..Settings::default() };
+        let replica_port = SidePort::Offset;
+        let mut settings = Settings { port: 0, replica_port, ..Settings::default() };
         settings.join.0 = vec![address(1), address(2)];
-        let ports = OldPorts { client: 7001, peer: 7002, http: 7003 };
+        let ports = OldPorts { client: 7001, peer: 7002, http: 7003, replica: 7004 };
         let settings = with_assigned_ports(settings, &ports, vec![address(2), address(3)]);
         assert_eq!(settings.port, 7001);
         assert_eq!(settings.effective_peer_port(), Some(7002));
         assert_eq!(settings.effective_http_port(), Some(7003));
+        assert_eq!(settings.effective_replica_port(), Some(7004));
         assert_eq!(settings.join.0, [address(2), address(3), address(1)]);
     }
 }

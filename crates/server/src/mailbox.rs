@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::replication::LinkId;
+use commands::ClientPort;
 use mio::Waker;
 use mio::net::TcpListener;
 use net::Stream;
@@ -15,8 +16,8 @@ use crate::published::PublishedMessage;
 
 /// A task for a worker on its own connections.
 pub(crate) enum Mail {
-    /// Accept clients from now on.
-    Listen(TcpListener),
+    /// Accept clients of this port from now on.
+    Listen(TcpListener, ClientPort),
     /// Take this connection over.
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.

@@ -1,7 +1,7 @@
 //! Memory usage: the allocator's figure, refreshed now and then, plus what commands have added or freed since.
 
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Queries the allocator. `allocated` takes a new snapshot; the other methods read the same snapshot.
 pub trait MemoryProbe: Send + Sync + 'static {
@@ -57,9 +57,13 @@ pub(crate) struct MemoryGauge {
     since: AtomicI64,
     /// The part of `probed` that is not data: see `counted`.
     buffered: AtomicU64,
+    /// The memory of timers, which have a limit of their own.
+    timers: OnceLock<Arc<AtomicU64>>,
     peak: AtomicU64,
     /// Bytes in use before the first client connected.
     startup: AtomicU64,
+    /// Memory in use above which this node evicts its own keys, if that is more than `maxmemory`.
+    own_limit: AtomicU64,
 }
 
 impl MemoryGauge {
@@ -69,8 +73,10 @@ impl MemoryGauge {
             probed: AtomicU64::new(0),
             since: AtomicI64::new(0),
             buffered: AtomicU64::new(0),
+            timers: OnceLock::new(),
             peak: AtomicU64::new(0),
             startup: AtomicU64::new(0),
+            own_limit: AtomicU64::new(0),
         };
         let report = gauge.refresh(0);
         gauge.startup.store(report.allocated, Relaxed);
@@ -82,9 +88,19 @@ impl MemoryGauge {
     }
 
     /// Returns the memory that counts against `maxmemory`. Data queued for other nodes does not count: evicting
-    /// for it would only enlarge the queue, because every eviction is sent to them, too.
+    /// for it would only enlarge the queue, because every eviction is sent to them, too. Timers do not count:
+    /// evicting keys would not free them.
     pub(crate) fn counted(&self) -> u64 {
-        self.used().saturating_sub(self.buffered())
+        self.used().saturating_sub(self.buffered()).saturating_sub(self.timers())
+    }
+
+    /// Leaves the memory of timers out of what counts, from now on.
+    pub(crate) fn leave_out(&self, timers: Arc<AtomicU64>) {
+        let _ = self.timers.set(timers); // A node has one timer service.
+    }
+
+    fn timers(&self) -> u64 {
+        self.timers.get().map_or(0, |timers| timers.load(Relaxed))
     }
 
     /// Returns the bytes queued for other nodes, or received from them in part.
@@ -98,6 +114,25 @@ impl MemoryGauge {
 
     pub(crate) fn startup(&self) -> u64 {
         self.startup.load(Relaxed)
+    }
+
+    /// Returns the memory in use above which this node evicts its own keys: more than `maxmemory` while the
+    /// backups of other nodes take too much of it, because those nodes have to make room then.
+    #[inline]
+    pub(crate) fn limit(&self, maxmemory: u64) -> u64 {
+        maxmemory.max(self.own_limit.load(Relaxed))
+    }
+
+    pub(crate) fn set_own_limit(&self, bytes: u64) {
+        self.own_limit.store(bytes, Relaxed);
+    }
+
+    /// Counts a change of the backups of other nodes. It is no reason to evict this node's keys.
+    pub(crate) fn grow_by_others(&self, bytes: i64) {
+        if bytes > 0 {
+            self.own_limit.fetch_max(self.counted().saturating_add_signed(bytes), Relaxed);
+        }
+        self.grow(bytes);
     }
 
     pub(crate) fn grow(&self, bytes: i64) {
@@ -117,6 +152,10 @@ impl MemoryGauge {
             retained: probe.retained(),
             metadata: probe.metadata(),
         };
+        // What other nodes have added to their backups is no reason to evict this node's keys: the janitor decides
+        // that soon (`Data::report_memory`).
+        let own = report.allocated.saturating_sub(buffered).saturating_sub(self.timers());
+        self.own_limit.fetch_max(own, Relaxed);
         self.since.store(0, Relaxed);
         self.buffered.store(buffered, Relaxed);
         self.probed.store(report.allocated, Relaxed);
@@ -128,6 +167,34 @@ impl MemoryGauge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timers_do_not_count_as_data() {
+        let probe = Arc::new(AtomicU64::new(9_000));
+        let gauge = MemoryGauge::new(probe as Arc<dyn MemoryProbe>);
+        let timers = Arc::new(AtomicU64::new(2_000));
+        gauge.leave_out(Arc::clone(&timers));
+        assert_eq!((gauge.used(), gauge.counted()), (9_000, 7_000));
+        timers.store(500, Relaxed);
+        assert_eq!(gauge.counted(), 8_500);
+    }
+
+    #[test]
+    fn growth_that_no_command_of_this_node_has_caused_does_not_exceed_its_own_limit() {
+        let probe = Arc::new(AtomicU64::new(1_000));
+        let gauge = MemoryGauge::new(Arc::clone(&probe) as Arc<dyn MemoryProbe>);
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
+        probe.store(3_000, Relaxed);
+        gauge.refresh(0);
+        assert_eq!(gauge.limit(2_000), 3_000, "until it is known whose growth that is");
+        gauge.grow_by_others(500);
+        assert_eq!(gauge.counted(), gauge.limit(2_000));
+        gauge.grow(1);
+        assert!(gauge.counted() > gauge.limit(2_000), "commands of this node add to it");
+        gauge.set_own_limit(0);
+        assert_eq!(gauge.limit(2_000), 2_000);
+    }
 
     #[test]
     fn what_waits_for_other_nodes_does_not_count_as_data() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use cluster::status::{Status, name};
 use commands::{Flag, Group, Histogram, Spec};
+use settings::Secret;
 
 use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
@@ -37,6 +38,7 @@ impl HttpSource for Shared {
             clients_max: u64::from(settings.maxclients),
             connections_accepted: self.counters.accepted.load(Relaxed),
             connections_refused: self.counters.rejected.load(Relaxed),
+            auth_failed: self.guesses.wrong(),
             bytes_in: self.counters.total(|counters| &counters.bytes_in),
             bytes_out: self.counters.total(|counters| &counters.bytes_out),
             commands: command_classes(self),
@@ -69,6 +71,10 @@ impl HttpSource for Shared {
         }
     }
 
+    fn password(&self) -> Secret {
+        self.settings.load().requirepass.clone()
+    }
+
     fn cluster(&self) -> Status {
         self.status()
     }
@@ -82,6 +88,7 @@ impl HttpSource for Shared {
         let (fills, waits) = (&self.data.fills, &self.data.parked);
         ClusterMetrics {
             epoch: status.epoch,
+            map_steps: self.data.map_number(),
             generation: status.generation,
             members: status.members.len() as u64,
             leads: status.leader.as_ref() == Some(&status.node),
@@ -170,6 +177,7 @@ fn class_of(spec: &Spec) -> &'static str {
             Group::Generic
             | Group::String
             | Group::Bitmap
+            | Group::Hash
             | Group::Connection
             | Group::Server
             | Group::Cluster

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::{Control, Input, MapChanged, OperatorRequest, objection};
-use cluster::map::{Change, ChangeOutcome, ClusterId, Map, NodeId};
+use cluster::map::{
+    Change, ChangeOutcome, ClusterId, Epoch, Map, MapJournal, MapStep, NodeId, StepError,
+};
 use cluster::status::{Chronicle, MoveStatus, Sight, Status, Vote, digits, name};
-use commands::cluster::MAP_CHANNEL;
+use commands::cluster::{MAP_CHANNEL, describe};
 use commands::{Post, Space};
 use parking_lot::Mutex;
 
@@ -20,6 +22,7 @@ use crate::log;
 use crate::mailbox::Mailboxes;
 use crate::merge::Merging;
 use crate::peer::ControlHandle;
+use crate::published::Audience;
 use crate::pubsub::{Exchange, PubsubOutbox};
 
 /// Maximum number of changes in `status`.
@@ -33,6 +36,8 @@ const ASKS_EVERY: Duration = Duration::from_millis(900);
 #[derive(Default)]
 pub(crate) struct News {
     chronicle: Mutex<Chronicle>,
+    /// The changes of the map, for clients that follow it; `None` until there is a map.
+    journal: Mutex<Option<MapJournal>>,
     known: Arc<Mutex<ControlView>>,
     looks: Mutex<Looks>,
 }
@@ -78,7 +83,7 @@ pub(crate) fn ask(
     ask: OperatorRequest,
 ) -> Result<(), String> {
     objection(&data.map(), &ask).map_or(Ok(()), Err)?;
-    if matches!(ask, OperatorRequest::LeaveFor(_)) && !data.kept.has_directory() {
+    if matches!(ask, OperatorRequest::LeaveFor { .. }) && !data.kept.has_directory() {
         let text = "this node has no data directory to keep its copies in; start it with --data-dir, \
                     or let it leave for good";
         return Err(text.to_owned());
@@ -113,18 +118,35 @@ impl News {
             chronicle.note(before, map, changes, outcomes, clock::now().0);
             say(&chronicle, changes, outcomes);
         }
-        let is_topology = |change: &Change| !matches!(change, Change::Write { .. });
-        let entry = changed.entry.as_ref();
-        if entry.is_some_and(|entry| !entry.changes.iter().any(is_topology)) {
-            return; // Only documents have changed: nothing for clients.
-        }
-        let mut outbox = PubsubOutbox::new(mailboxes.len());
-        let epoch = map.epoch().to_string();
+        // Under the lock: CLUSTER WATCH subscribes first, and then reads an epoch that no push has missed.
+        let mut journal = self.journal.lock();
+        let journal = journal.get_or_insert_with(|| MapJournal::new(Arc::clone(map)));
+        let Some(step) = journal.follow(map) else { return };
         let channel = MAP_CHANNEL.as_bytes();
-        let post = Post { space: Space::Global, channel, payload: epoch.as_bytes() };
-        if outbox.publish_here(exchange, None, post) > 0 {
-            outbox.post(links, mailboxes, None);
+        if exchange.route(Space::Global, channel).is_none() {
+            return; // Nobody watches.
         }
+        let text = describe(&step);
+        let post = Post { space: Space::Global, channel, payload: text.as_bytes() };
+        let mut outbox = PubsubOutbox::new(mailboxes.len());
+        outbox.publish_here(exchange, None, post, Audience::All);
+        outbox.post(links, mailboxes, None);
+    }
+
+    /// Returns the epoch of the last map that subscribers of the map channel were told of.
+    pub(crate) fn map_epoch(&self) -> Epoch {
+        self.journal.lock().as_ref().map_or(Epoch(0), |journal| journal.map().epoch())
+    }
+
+    /// Returns the changes of the map since an epoch of this history.
+    pub(crate) fn map_since(
+        &self,
+        epoch: Epoch,
+        history: Option<&str>,
+    ) -> Result<MapStep, StepError> {
+        let journal = self.journal.lock();
+        let journal = journal.as_ref().ok_or(StepError::Ahead { epoch: Epoch(0) })?;
+        journal.since(epoch, history)
     }
 
     /// Returns the full status.
@@ -196,6 +218,7 @@ impl News {
         status.yields |= merging.yields().is_some();
         status.mark_pending(map, me, &data.pending.load());
         status.fills = (*data.sent.lock()).into();
+        data.add_sync(map, &mut status);
         let chronicle = self.chronicle.lock();
         status.changes = chronicle.latest(CHANGES_TOLD);
         status.gone = chronicle.gone(map, clock::now().0.saturating_sub(millis(GONE_TOLD_FOR)));
@@ -228,7 +251,7 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
             }
             Change::Dead(_) | Change::Recreate { .. } | Change::Yield(_) => log::warn("map", &line),
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Split(_)

@@ -16,10 +16,10 @@ use cluster::Moment;
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
 use cluster::data::MoverInput;
-use cluster::map::{ClusterId, Endpoints, Map, Member};
+use cluster::map::{ClusterId, Endpoints, LeaveWay, Map, Member};
 use cluster::replication::Role;
-use commands::Table;
 use commands::cluster::View;
+use commands::{ClientPort, Table};
 use mio::net::TcpListener;
 use net::Poller;
 use parking_lot::Mutex;
@@ -33,6 +33,7 @@ use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
 use crate::data_plane::{hand_over_if_wanted, report_to};
+use crate::descriptors::DescriptorShares;
 use crate::enter::{Membership, NodeIdentity, Ports, Unheard, enter, identify, identify_again};
 use crate::http::{self, HttpOptions, HttpServer};
 use crate::janitor::Janitor;
@@ -48,7 +49,7 @@ use crate::pause::Pauses;
 use crate::peer::{self, ControlHandle, DataPlane, PeerStart, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
 use crate::shared::Shared;
-use crate::system::{default_name, raise_file_limit};
+use crate::system::{default_name, file_limit, raise_file_limit};
 use crate::timers;
 use crate::watching::Watching;
 use crate::worker::{self, Worker};
@@ -123,7 +124,7 @@ impl Node {
         mut options: NodeOptions,
         life: &mut Option<Box<Life>>,
     ) -> Result<Node, StartError> {
-        raise_file_limit();
+        fit_to_descriptors(&mut options.settings);
         // 1) Bind the ports first, so that nothing else is done if one is taken.
         if let Some(life) = life {
             options.settings = life.settings.clone();
@@ -135,9 +136,12 @@ impl Node {
         let settings = options.settings.clone();
         let others =
             settings.effective_peer_port().map(|port| bind(&settings, port)).transpose()?;
+        let replicas =
+            settings.effective_replica_port().map(|port| bind(&settings, port)).transpose()?;
         let client_addr = clients.address;
-        let peer = others.as_ref().map_or(0, |bound| bound.address.port());
-        let ports = Ports { client: client_addr.port(), peer, http: 0 };
+        let port_of = |bound: &Option<BoundListener>| bound.as_ref().map_or(0, BoundListener::port);
+        let (peer, replica) = (port_of(&others), port_of(&replicas));
+        let ports = Ports { client: client_addr.port(), peer, http: 0, replica };
         // 2) Identify this process.
         let failed = |error| StartError::Address { addr: client_addr, error };
         let identity = match life.as_deref() {
@@ -177,7 +181,11 @@ impl Node {
         }
         // 5) Accept clients.
         *life = None;
-        node.shared.mailboxes[0].send(Mail::Listen(clients.listener));
+        let acceptor = &node.shared.mailboxes[0];
+        acceptor.send(Mail::Listen(clients.listener, ClientPort::Ordinary));
+        if let Some(bound) = replicas {
+            acceptor.send(Mail::Listen(bound.listener, ClientPort::Replica));
+        }
         Ok(node)
     }
 
@@ -204,6 +212,7 @@ impl Node {
         let watching = Watching::new(count, &table);
         let seed = seed(life, client_addr);
         let keyspace = Keyspace::new(Role::Absent, seed, options.memory, garbage);
+        keyspace.memory.leave_out(Arc::clone(&timers.hub.bytes));
         let kept = KeptCopies::on(identity.directory.clone());
         let view = unentered(&identity.me);
         let shared = Arc::new(Shared {
@@ -225,6 +234,7 @@ impl Node {
             control,
             outlook: Arc::default(),
             merging: Merging::default(),
+            guesses: Arc::default(),
             news: News::default(),
             timers: Arc::clone(&timers.hub),
             settings: ArcSwap::from_pointee(settings),
@@ -364,9 +374,9 @@ impl Node {
         self.shared.stop();
     }
 
-    /// Hands everything this node holds over to the others and stops; stops at once if there are none.
+    /// Makes the others take over everything this node holds, then stops; stops at once if there are none.
     pub fn leave(&self) {
-        self.shared.control.ask(OperatorRequest::Leave, |_| {});
+        self.shared.control.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     }
 
     /// Returns the number of nodes in the cluster, including this one.
@@ -432,7 +442,8 @@ impl Node {
         let (me, cluster) = self.place.lock().clone()?;
         let saved = self.saved.lock().take()?;
         let http = self.http_addr().map_or(0, |addr| addr.port());
-        let ports = OldPorts { client: self.client_addr.port(), peer: me.at.peer, http };
+        let Endpoints { peer, replica, .. } = me.at;
+        let ports = OldPorts { client: self.client_addr.port(), peer, http, replica };
         let settings = Settings::clone(&self.shared.settings.load());
         let address = |at: Endpoints| JoinAddress { host: at.host, port: at.client };
         let others = self.endpoints_of_others().into_iter().map(address).collect();
@@ -522,6 +533,12 @@ struct BoundListener {
     address: SocketAddr,
 }
 
+impl BoundListener {
+    fn port(&self) -> u16 {
+        self.address.port()
+    }
+}
+
 fn bind(settings: &Settings, port: u16) -> Result<BoundListener, StartError> {
     let addr = SocketAddr::new(settings.bind, port);
     let failed = |error| StartError::Address { addr, error };
@@ -558,10 +575,26 @@ fn io_threads(settings: &Settings) -> usize {
 fn start_http(shared: &Arc<Shared>) -> Result<Option<HttpServer>, StartError> {
     let settings = shared.settings.load();
     let Some(port) = settings.effective_http_port() else { return Ok(None) };
-    let addr = SocketAddr::new(settings.bind, port);
-    let host_names = settings.advertise.iter().map(|advertise| advertise.host.clone()).collect();
-    let admin_token = settings.admin_token.clone();
-    let options = HttpOptions { addr, host_names, admin_token };
+    let addr = SocketAddr::new(settings.effective_http_bind(), port);
+    let advertised = settings.advertise.iter().map(|advertise| advertise.host.clone());
+    let allowed = settings.http_allowed_hosts.0.iter().cloned();
+    let options = HttpOptions {
+        addr,
+        host_names: advertised.chain(allowed).collect(),
+        admin_token: settings.admin_token.clone(),
+        open: settings.http_open,
+        guesses: Arc::clone(&shared.guesses),
+        connections_max: DescriptorShares::of(file_limit(), &settings).http,
+    };
     let server = http::start(options, Arc::clone(shared) as Arc<dyn http::HttpSource>);
     server.map(Some).map_err(|error| StartError::Address { addr, error })
+}
+
+/// Raises the limit of open files, and lowers the settings that it does not allow.
+fn fit_to_descriptors(settings: &mut Settings) {
+    raise_file_limit();
+    let shares = DescriptorShares::of(file_limit(), settings);
+    if let Some(line) = shares.fit(settings) {
+        log::warn("start", &line);
+    }
 }

@@ -9,8 +9,17 @@ use resp::{Output, Protocol, SHARED_BYTES_MIN};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Author(pub u64);
 
+/// The subscribers that a message is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Audience {
+    All,
+    /// Those that hear events of all keys whatever `notify-scope` is, such as clients of the any-port.
+    ClusterWide,
+}
+
 pub(crate) struct PublishedMessage {
     pub space: Space,
+    pub audience: Audience,
     pub channel: Box<[u8]>,
     /// For subscribers of the channel by its name.
     pub by_name: Option<PublishedBody>,
@@ -26,6 +35,7 @@ impl PublishedMessage {
     /// Encodes a message for subscribers by name, if there are any, and for these patterns.
     pub(crate) fn new(
         post: Post<'_>,
+        audience: Audience,
         by_name: bool,
         patterns: &[Arc<[u8]>],
         author: Option<Author>,
@@ -41,6 +51,7 @@ impl PublishedMessage {
         });
         PublishedMessage {
             space,
+            audience,
             channel: channel.into(),
             by_name: by_name.then(|| PublishedBody::new(&[word, channel, payload])),
             by_pattern: by_pattern.collect(),

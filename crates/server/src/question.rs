@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Wake;
 
 use cluster::control::Answer;
+use settings::ValidChanges;
 use timers::TimerAnswer;
 use tokio::sync::oneshot::Receiver;
 
@@ -16,7 +17,14 @@ use crate::mailbox::{Mail, Mailbox};
 
 pub(crate) enum Question {
     Timers(PendingAnswer<TimerAnswer>),
-    Cluster(PendingAnswer<Answer>),
+    Cluster(PendingChange),
+}
+
+/// A change of settings that the cluster has yet to agree on.
+pub(crate) struct PendingChange {
+    pub answer: PendingAnswer<Answer>,
+    /// Changes of this node's own settings in the same command: made when the cluster has agreed.
+    pub own: ValidChanges,
 }
 
 pub(crate) struct PendingAnswer<T>(pub Receiver<T>);

@@ -12,6 +12,7 @@ use cluster::balance::Vitals;
 use cluster::map::Map;
 use cluster::status::Status;
 use commands::{CommandEnv, Table};
+use net::Guesses;
 use settings::Settings;
 
 use crate::clients::Clients;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub clients: Clients,
     pub pauses: Pauses,
     pub config: ConfigChanges,
+    /// Wrong passwords and tokens, by address.
+    pub guesses: Arc<Guesses>,
     pub exchange: Exchange,
     pub watching: Watching,
     /// Forty hexadecimal digits, new at each start.

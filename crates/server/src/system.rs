@@ -9,6 +9,11 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::system::uname;
 
+/// Returns the limit of open files.
+pub(crate) fn file_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Raises the limit of open files to its maximum: each connection is one file.
 pub(crate) fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);

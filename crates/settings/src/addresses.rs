@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::kind::{SettingKind, SettingValue};
 
-/// A second port of the node: for HTTP, or for other nodes.
+/// A further port of the node: for HTTP, for other nodes, or for reads from its backup copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SidePort {
     /// The client port plus a fixed offset.
@@ -17,6 +17,7 @@ pub enum SidePort {
 impl SidePort {
     pub const HTTP_OFFSET: u16 = 1_000;
     pub const PEER_OFFSET: u16 = 10_000;
+    pub const REPLICA_OFFSET: u16 = 2_000;
 
     pub(super) fn beside(self, port: u16, offset: u16) -> Option<u16> {
         match self {
@@ -159,29 +160,62 @@ impl SettingValue for JoinAddresses {
     }
 }
 
+/// Host names under which the HTTP port answers, besides addresses, `localhost` and the advertised name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostNames(pub Vec<String>);
+
+impl SettingValue for HostNames {
+    fn assign(&mut self, text: &str, kind: &SettingKind) -> Result<(), String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let names: Vec<String> = text
+            .split(',')
+            .filter(|_| !text.is_empty())
+            .map(|name| name.trim().to_owned())
+            .collect();
+        if names.iter().any(|name| name.is_empty() || !name.bytes().all(fits)) {
+            return Err(format!("argument must be {}", kind.allowed()));
+        }
+        *self = HostNames(names);
+        Ok(())
+    }
+    fn show(&self, _: &SettingKind) -> String {
+        self.0.join(",")
+    }
+}
+
 /// The allowed callback targets of timers, with the configured text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedCallbacks {
     text: String,
-    rules: timers::AllowRules,
+    /// `None`: depends on the listen addresses, see [`AllowedCallbacks::rules`].
+    rules: Option<timers::AllowRules>,
 }
 
 impl AllowedCallbacks {
-    pub fn rules(&self) -> &timers::AllowRules {
-        &self.rules
+    const AUTO: &'static str = "auto";
+
+    /// Returns the rules of a node. Without a configured value, a node that only its own machine reaches may call
+    /// local addresses, and a node that others reach may call none: they could use it to reach this network.
+    pub(super) fn rules(&self, is_local: bool) -> timers::AllowRules {
+        match &self.rules {
+            Some(rules) => rules.clone(),
+            None if is_local => timers::AllowRules::local(),
+            None => timers::AllowRules::none(),
+        }
     }
 }
 
 impl Default for AllowedCallbacks {
     fn default() -> AllowedCallbacks {
-        AllowedCallbacks { text: "local".to_owned(), rules: timers::AllowRules::local() }
+        AllowedCallbacks { text: AllowedCallbacks::AUTO.to_owned(), rules: None }
     }
 }
 
 impl SettingValue for AllowedCallbacks {
     fn assign(&mut self, text: &str, _: &SettingKind) -> Result<(), String> {
-        let rules = timers::AllowRules::parse(text)
-            .map_err(|wrong| format!("'{}' is neither a network nor an address", wrong.0))?;
+        let parsed = timers::AllowRules::parse(text)
+            .map_err(|wrong| format!("'{}' is neither a network nor an address", wrong.0));
+        let rules = if text == AllowedCallbacks::AUTO { None } else { Some(parsed?) };
         *self = AllowedCallbacks { text: text.to_owned(), rules };
         Ok(())
     }

@@ -72,6 +72,16 @@ choice! {
 }
 
 choice! {
+    /// The events about keys that subscribers of a node hear.
+    NotifyScope {
+        /// Those of the keys that this node serves, as in Redis Cluster: clients subscribe on every node.
+        Node = "node",
+        /// Those of all keys: one subscription on any node suffices.
+        Cluster = "cluster",
+    }
+}
+
+choice! {
     /// The verbosity of the log.
     LogLevel {
         /// Failures on this node.
@@ -92,6 +102,27 @@ choice! {
         Text = "text",
         /// One JSON object per line, for programs.
         Json = "json",
+    }
+}
+
+choice! {
+    /// The clients that may use DEBUG.
+    DebugClients {
+        Nobody = "no",
+        /// Those on this machine.
+        Local = "local",
+        All = "yes",
+    }
+}
+
+choice! {
+    /// The HTTP paths that need no credentials although clients need a password.
+    HttpOpen {
+        Nothing = "nothing",
+        /// `/healthz` and `/readyz`.
+        Health = "health",
+        /// These two and `/metrics`, under any host name.
+        Metrics = "metrics",
     }
 }
 
@@ -126,6 +157,7 @@ macro_rules! optional {
     )+};
 }
 optional! {
+    core::net::IpAddr = core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST);
     u8 = 0;
     String = String::new();
     InitialAck = InitialAck::Backup;

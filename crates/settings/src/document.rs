@@ -26,7 +26,8 @@ the node does not start, and reports what is allowed.
 
 A setting marked \"all nodes\" has one value in the whole cluster: the first node's, until `CONFIG SET` on any
 node changes it for all. A node that joins or comes back takes the cluster's value, whatever its own
-flags say, and logs the difference.
+flags say, and logs the difference. Only if it is the single member does a value given at its start (by file,
+environment or flag) replace the stored one.
 
 Secrets come from a file or the environment, never from a flag: arguments can be read by everyone
 on the machine.

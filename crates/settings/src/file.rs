@@ -89,6 +89,13 @@ fn put(document: &mut DocumentMut, name: &str, text: &str) {
         Ok(number) if number.to_string() == text => Value::from(number),
         Ok(_) | Err(_) => Value::from(text),
     };
+    let group = name.split_once('.');
+    if let Some((table, rest)) =
+        group.and_then(|(group, rest)| Some((document.get_mut(group)?.as_table_like_mut()?, rest)))
+    {
+        table.insert(rest, Item::Value(value));
+        return;
+    }
     match document.get_mut(name).and_then(Item::as_value_mut) {
         Some(old) => {
             *value.decor_mut() = old.decor().clone();

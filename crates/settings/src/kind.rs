@@ -44,6 +44,8 @@ pub enum SettingKind {
     OutputLimits,
     /// Networks and addresses, separated by commas.
     Networks,
+    /// Host names, separated by commas.
+    HostNames,
 }
 
 /// The unit of a duration that is given as a plain number.
@@ -106,9 +108,10 @@ impl SettingKind {
             SettingKind::Secret => "a text of at most 512 bytes".to_owned(),
             SettingKind::Networks => {
                 "networks and addresses such as 10.0.0.0/8, 192.0.2.7 joined by commas, local, any, \
-                 or empty for none"
+                 empty for none, or auto (local if only this machine reaches the node, else none)"
                     .to_owned()
             }
+            SettingKind::HostNames => "host names joined by commas".to_owned(),
             SettingKind::NotifyClasses => "letters out of Ag$lshzxeKEtmdn, or empty for none".to_owned(),
             SettingKind::OutputLimits => {
                 "CLASS HARD SOFT SECONDS, once or more, with CLASS normal, replica or pubsub \
@@ -136,7 +139,8 @@ impl SettingKind {
             | SettingKind::Secret
             | SettingKind::NotifyClasses
             | SettingKind::OutputLimits
-            | SettingKind::Networks => text.to_owned(),
+            | SettingKind::Networks
+            | SettingKind::HostNames => text.to_owned(),
         }
     }
 }

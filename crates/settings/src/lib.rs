@@ -13,17 +13,25 @@ mod addresses; //     Ports and addresses.
 mod notify; //        Classes of keyspace events.
 mod output_limits; // Limits on unread replies.
 mod secret; //        Passwords and keys.
+mod changes; //       Changes at run time, validated once.
 mod refusal; //       The reason why a setting was refused, in our words and in Redis's.
 mod file; //          The configuration file: text to settings, and CONFIG REWRITE back.
 mod document; //      Generates docs/configuration.md.
 mod suggest; //       Suggests the intended name for an unknown one.
 
 use core::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use addresses::{Advertise, AllowedCallbacks, ExtraPort, JoinAddress, JoinAddresses, SidePort};
-pub use choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+pub use addresses::{
+    Advertise, AllowedCallbacks, ExtraPort, HostNames, JoinAddress, JoinAddresses, SidePort,
+};
+pub use changes::ValidChanges;
+pub use choices::{
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel,
+    NodeCrossSlot, NotifyScope,
+};
 pub use document::document;
 pub use file::{FileEntry, FileError, parse_file, rewrite_file};
 pub use kind::{SettingKind, SettingUnit};
@@ -42,7 +50,12 @@ pub struct Settings {
     /// 0 lets the system choose a free port.
     pub port: u16,
     pub http_port: SidePort,
+    /// `None`: the same address as `bind`.
+    pub http_bind: Option<IpAddr>,
+    pub http_allowed_hosts: HostNames,
+    pub http_open: HttpOpen,
     pub peer_port: SidePort,
+    pub replica_port: SidePort,
     pub any_port: ExtraPort,
     /// The address announced to clients, if it differs from `bind` and `port`.
     pub advertise: Option<Advertise>,
@@ -76,7 +89,12 @@ pub struct Settings {
     /// Minutes after which a key's counter is decremented by one.
     pub lfu_decay_time: u32,
 
+    /// In bytes; 0 for a part of `maxmemory`: see [`Settings::timer_bytes_max`].
+    pub timers_maxmemory: u64,
+
     pub maxclients: u32,
+    /// Each of them has a thread.
+    pub any_maxclients: u32,
     /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
     pub client_output_buffer_limit: OutputLimits,
@@ -93,16 +111,22 @@ pub struct Settings {
     /// The content of `admin_token_file`; empty if operating the cluster over HTTP is disabled. Not in the table.
     pub admin_token: Secret,
     pub insecure: bool,
+    pub enable_debug_command: DebugClients,
     pub timers_allow_callbacks: AllowedCallbacks,
 
     pub log_level: LogLevel,
     pub log_format: LogFormat,
     pub notify_keyspace_events: NotifyClasses,
+    pub notify_scope: NotifyScope,
     /// `None`: the slow log is off. Zero: it records every command.
     pub slowlog_log_slower_than: Option<Duration>,
     pub slowlog_max_len: u64,
     /// Zero: the latency monitor is off.
     pub latency_monitor_threshold: Duration,
+
+    /// The names of the settings that were given at start, by file, environment or flag. The others have their
+    /// default values.
+    pub given: BTreeSet<&'static str>,
 }
 
 impl Default for Settings {
@@ -111,7 +135,11 @@ impl Default for Settings {
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 6379,
             http_port: SidePort::Offset,
+            http_bind: None,
+            http_allowed_hosts: HostNames::default(),
+            http_open: HttpOpen::Health,
             peer_port: SidePort::Offset,
+            replica_port: SidePort::Off,
             any_port: ExtraPort::Off,
             advertise: None,
             name: String::new(),
@@ -132,7 +160,9 @@ impl Default for Settings {
             maxmemory_samples: 5,
             lfu_log_factor: 10,
             lfu_decay_time: 1,
+            timers_maxmemory: 0,
             maxclients: 10_000,
+            any_maxclients: 1_000,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
             proto_max_bulk_len: 512 << 20,
@@ -143,13 +173,16 @@ impl Default for Settings {
             admin_token_file: None,
             admin_token: Secret::default(),
             insecure: false,
+            enable_debug_command: DebugClients::Nobody,
             timers_allow_callbacks: AllowedCallbacks::default(),
             log_level: LogLevel::Info,
             log_format: LogFormat::Text,
             notify_keyspace_events: NotifyClasses::NONE,
+            notify_scope: NotifyScope::Node,
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,
             latency_monitor_threshold: Duration::ZERO,
+            given: BTreeSet::new(),
         }
     }
 }
@@ -161,9 +194,48 @@ impl Settings {
         self.http_port.beside(self.port, SidePort::HTTP_OFFSET)
     }
 
+    /// Returns the address on which the HTTP port listens.
+    pub fn effective_http_bind(&self) -> IpAddr {
+        self.http_bind.unwrap_or(self.bind)
+    }
+
+    /// Returns whether only processes on this machine can connect.
+    pub fn is_local(&self) -> bool {
+        let http_is_local =
+            self.effective_http_port().is_none() || self.effective_http_bind().is_loopback();
+        self.bind.is_loopback() && http_is_local
+    }
+
+    /// Returns whether clients need a password while nodes join without a secret.
+    pub fn has_open_peer_port(&self) -> bool {
+        let has_peer_port = self.effective_peer_port().is_some();
+        has_peer_port && !self.requirepass.is_empty() && self.secret.is_empty()
+    }
+
+    /// Returns the addresses that timers of this node may call.
+    pub fn callback_rules(&self) -> timers::AllowRules {
+        self.timers_allow_callbacks.rules(self.is_local())
+    }
+
+    /// Returns the maximum memory of timers.
+    pub fn timer_bytes_max(&self) -> u64 {
+        const WITHOUT_MAXMEMORY: u64 = 1 << 30;
+        const MIN: u64 = 1 << 20;
+        match (self.timers_maxmemory, self.maxmemory) {
+            (0, 0) => WITHOUT_MAXMEMORY,
+            (0, maxmemory) => (maxmemory / 10).max(MIN),
+            (bytes, _) => bytes,
+        }
+    }
+
     /// Returns the port announced to other nodes. See [`Settings::effective_http_port`].
     pub fn effective_peer_port(&self) -> Option<u16> {
         self.peer_port.beside(self.port, SidePort::PEER_OFFSET)
+    }
+
+    /// Returns the read-only port for clients. See [`Settings::effective_http_port`].
+    pub fn effective_replica_port(&self) -> Option<u16> {
+        self.replica_port.beside(self.port, SidePort::REPLICA_OFFSET)
     }
 
     /// Returns the value of a setting as `CONFIG GET` shows it; `None` if there is no such setting.
@@ -181,19 +253,33 @@ impl Settings {
 
     /// Sets a setting from a text, at start. An error changes nothing.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
-        let Some(setting) = find(name) else {
-            let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
-            return Err(SettingRefusal::Unknown { name: name.to_owned(), suggestion });
-        };
-        setting.write(self, text)
+        let setting = known(name)?;
+        setting.write(self, text)?;
+        self.given.insert(setting.name);
+        Ok(())
     }
 
     /// Changes a setting while the node runs, as `CONFIG SET` does: refuses settings that need a restart.
     pub fn change(&mut self, name: &str, text: &str) -> Result<(), SettingRefusal> {
-        match find(name).map(|setting| (setting.mutability(), setting.name)) {
-            Some((Mutability::AtStart, name)) => Err(SettingRefusal::NeedsRestart { name }),
-            Some((Mutability::AtRunTime | Mutability::Never, _)) | None => self.set(name, text),
+        let setting = known(name)?;
+        match setting.mutability() {
+            Mutability::AtStart => Err(SettingRefusal::NeedsRestart { name: setting.name }),
+            Mutability::AtRunTime | Mutability::Never => setting.write(self, text),
         }
+    }
+
+    /// Refuses an empty password of a node that others reach, as at start.
+    fn check_password(&self) -> Result<(), SettingRefusal> {
+        if !self.requirepass.is_empty() || self.is_local() || self.insecure {
+            return Ok(());
+        }
+        let why = "a node that is reachable from the network needs a password";
+        Err(SettingRefusal::Invalid {
+            name: "requirepass",
+            value: String::new(),
+            allowed: "a password: the node is reachable from the network".to_owned(),
+            redis: why.to_owned(),
+        })
     }
 
     /// Returns the settings after several changes at run time; if one is refused, none is made.
@@ -201,9 +287,20 @@ impl Settings {
         let mut changed = self.clone();
         for (index, (name, text)) in changes.iter().enumerate() {
             changed.change(name, text).map_err(|error| ChangeError { index, error })?;
+            if name.eq_ignore_ascii_case("requirepass") {
+                changed.check_password().map_err(|error| ChangeError { index, error })?;
+            }
         }
         Ok(changed)
     }
+}
+
+/// Returns the setting with this name, or an error that suggests another name.
+fn known(name: &str) -> Result<&'static SettingSpec, SettingRefusal> {
+    find(name).ok_or_else(|| {
+        let suggestion = nearest(name, TABLE.iter().map(|setting| setting.name));
+        SettingRefusal::Unknown { name: name.to_owned(), suggestion }
+    })
 }
 
 /// Returns the settings whose value is the same on all nodes of a cluster.

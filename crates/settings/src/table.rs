@@ -2,7 +2,10 @@
 //! `CONFIG GET` patterns, the documentation.
 
 use super::addresses::SidePort;
-use super::choices::{Buckets, EvictionPolicy, InitialAck, LogFormat, LogLevel, NodeCrossSlot};
+use super::choices::{
+    Buckets, DebugClients, EvictionPolicy, HttpOpen, InitialAck, LogFormat, LogLevel,
+    NodeCrossSlot, NotifyScope,
+};
 use super::kind::{SettingKind, SettingUnit, SettingValue};
 use super::{SettingRefusal, Settings};
 
@@ -174,6 +177,9 @@ const COUNT: SettingKind = SettingKind::Integer { min: 0, max: INT_MAX };
 const PORT: SettingKind = SettingKind::Integer { min: 0, max: u16::MAX as i64 };
 const SECONDS: SettingKind =
     SettingKind::Duration { unit: SettingUnit::Seconds, min: 0, max: INT_MAX };
+/// The longest time to the first probe that Linux takes is 32,767 s.
+const KEEPALIVE: SettingKind =
+    SettingKind::Duration { unit: SettingUnit::Seconds, min: 0, max: i16::MAX as i64 };
 const MILLISECONDS: SettingKind =
     SettingKind::Duration { unit: SettingUnit::Milliseconds, min: 0, max: i64::MAX };
 /// Sizes of arguments. Minimum: smaller buffers could not hold the requests that Redis's own tools send. Maximum: a
@@ -191,8 +197,14 @@ pub static TABLE: &[SettingSpec] = &[
         "The port for clients; 0 for any free port"),
     row!(Network "http-port" Start http_port, SettingKind::SidePort { offset: SidePort::HTTP_OFFSET },
         "The port for the console, metrics, health checks and timers"),
+    row!(Network "http-bind" Start http_bind, SettingKind::Address,
+        "The address the HTTP port listens on; empty for the same as bind"),
+    row!(Network "http-allowed-hosts" Start http_allowed_hosts, SettingKind::HostNames,
+        "Names under which the HTTP port answers, besides addresses, localhost and the name in advertise"),
     row!(Network "peer-port" Start peer_port, SettingKind::SidePort { offset: SidePort::PEER_OFFSET },
         "The port for other nodes; off for a node that stays alone"),
+    row!(Network "replica-port" Start replica_port, SettingKind::SidePort { offset: SidePort::REPLICA_OFFSET },
+        "A second port for clients, read-only: with it, CLUSTER SLOTS, SHARDS and NODES name this node's backups as replicas"),
     row!(Network "any-port" Start any_port, SettingKind::ExtraPort,
         "A port for clients without cluster support: it serves any key"),
     row!(Network "advertise" Start advertise, SettingKind::HostPort,
@@ -203,7 +215,7 @@ pub static TABLE: &[SettingSpec] = &[
         "Threads that serve clients; 0 for one per core, at most 8"),
     row!(Network "tcp-backlog" Start tcp_backlog, COUNT,
         "Connections that may wait to be accepted"),
-    row!(Network "tcp-keepalive" RunTime tcp_keepalive, SECONDS,
+    row!(Network "tcp-keepalive" RunTime tcp_keepalive, KEEPALIVE,
         "Interval of probes on a silent connection; 0 for none"),
     row!(Network "timeout" RunTime timeout, SECONDS,
         "Time after which an idle client is disconnected; 0 for never"),
@@ -235,9 +247,13 @@ pub static TABLE: &[SettingSpec] = &[
         "Factor that slows the growth of the access counter under an lfu policy"),
     row!(Memory "lfu-decay-time" Cluster lfu_decay_time, COUNT,
         "Minutes after which the access counter is decremented by one; 0 for never"),
+    row!(Memory "timers.maxmemory" RunTime timers_maxmemory, ANY_SIZE,
+        "Memory for timers, which maxmemory does not include; 0 for a tenth of maxmemory, or 1gb without one"),
 
     row!(Limits "maxclients" RunTime maxclients, SettingKind::Integer { min: 1, max: u32::MAX as i64 },
         "Clients that may be connected at a time"),
+    row!(Limits "any-maxclients" Start any_maxclients, SettingKind::Integer { min: 1, max: 100_000 },
+        "Clients that may be connected to the any-port at a time; each has a thread"),
     row!(Limits "client-query-buffer-limit" RunTime client_query_buffer_limit, BUFFER,
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, SettingKind::OutputLimits,
@@ -251,10 +267,14 @@ pub static TABLE: &[SettingSpec] = &[
         "A file that holds the password for clients"),
     row!(Security "secret-file" Start secret_file, SettingKind::Path,
         "A file that holds the secret shared by the nodes of a cluster"),
+    row!(Security "http-open" Start http_open, SettingKind::OneOf(HttpOpen::WORDS),
+        "HTTP paths that need no credentials although there is a password: health for /healthz and /readyz, metrics for these and /metrics"),
     row!(Security "timers.allow-callbacks" Start timers_allow_callbacks, SettingKind::Networks,
         "Allowed destinations of timer callbacks: local for loopback and private networks, any, or networks; never the cluster's own ports"),
     row!(Security "admin-token-file" Start admin_token_file, SettingKind::Path,
         "A file with the token for operating the cluster from the console; without it the console is read-only"),
+    row!(Security "enable-debug-command" Start enable_debug_command, SettingKind::OneOf(DebugClients::WORDS),
+        "Clients that may use DEBUG, which can stop a thread for as long as they like: no, local for those on this machine, or yes"),
     row!(Security "insecure" Start insecure, SettingKind::YesNo,
         "Start even if anyone on the network could read and change everything"),
 
@@ -264,6 +284,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Lines of the log as text, or as JSON"),
     row!(Watching "notify-keyspace-events" Cluster notify_keyspace_events, SettingKind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
+    row!(Watching "notify-scope" Cluster notify_scope, SettingKind::OneOf(NotifyScope::WORDS),
+        "Events that subscribers of a node hear: of the keys that it serves, as in Redis Cluster, or of all keys"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
         SettingKind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },
         "Commands slower than this go to the slow log; 0 for all, -1 for none"),

@@ -59,6 +59,8 @@ fn texts_come_back_as_redis_writes_them() {
         ),
         ("join", "a:1,10.0.0.2:6379,[::1]:7", "a:1,10.0.0.2:6379,[::1]:7"),
         ("join", "", ""),
+        ("replica-port", "auto", "auto"),
+        ("replica-port", "8379", "8379"),
         ("any-port", "0", "0"),
         ("any-port", "off", "off"),
         ("zone", "", ""),
@@ -68,6 +70,11 @@ fn texts_come_back_as_redis_writes_them() {
         ("ack", "Primary", "primary"),
         ("http-port", "auto", "auto"),
         ("http-port", "9000", "9000"),
+        ("http-bind", "", ""),
+        ("http-bind", "::1", "::1"),
+        ("http-allowed-hosts", "a.example, b.example", "a.example,b.example"),
+        ("http-open", "Metrics", "metrics"),
+        ("timers.allow-callbacks", "auto", "auto"),
         ("advertise", "[::1]:7000", "[::1]:7000"),
         ("advertise", "::1", "::1"),
         ("advertise", "db1.example:7000", "db1.example:7000"),
@@ -80,6 +87,50 @@ fn texts_come_back_as_redis_writes_them() {
     for (name, text, shown) in cases {
         assert_eq!(after(name, text), Ok(shown.to_owned()), "{name} {text}");
     }
+}
+
+#[test]
+fn only_a_node_that_nobody_else_reaches_may_call_local_addresses_by_default() {
+    let may_call = |changes: &[(&str, &str)]| {
+        let mut settings = Settings::default();
+        for (name, text) in changes {
+            settings.set(name, text).expect("a value");
+        }
+        settings.callback_rules().check("127.0.0.1:80".parse().expect("an address")).is_ok()
+    };
+    assert!(may_call(&[]));
+    assert!(!may_call(&[("bind", "0.0.0.0")]));
+    assert!(!may_call(&[("http-bind", "0.0.0.0")]));
+    assert!(may_call(&[("http-bind", "0.0.0.0"), ("http-port", "off")]));
+    assert!(may_call(&[("bind", "0.0.0.0"), ("timers.allow-callbacks", "local")]));
+    assert!(!may_call(&[("timers.allow-callbacks", "")]));
+}
+
+#[test]
+fn a_node_that_others_reach_keeps_its_password() {
+    let mut settings = Settings::default();
+    settings.set("requirepass", "secret").expect("a password");
+    assert!(settings.with_changes(&[("requirepass", "")]).is_ok(), "nobody else reaches it");
+    settings.set("bind", "0.0.0.0").expect("an address");
+    let refused = settings.with_changes(&[("maxclients", "5"), ("RequirePass", "")]);
+    assert_eq!(refused.map_err(|refused| refused.index), Err(1));
+    assert!(settings.with_changes(&[("requirepass", "other")]).is_ok());
+    settings.set("insecure", "yes").expect("a word");
+    assert!(settings.with_changes(&[("requirepass", "")]).is_ok());
+}
+
+#[test]
+fn the_memory_of_timers_follows_that_of_data() {
+    let max = |maxmemory: &str, timers: &str| {
+        let mut settings = Settings::default();
+        settings.set("maxmemory", maxmemory).expect("a size");
+        settings.set("timers.maxmemory", timers).expect("a size");
+        settings.timer_bytes_max()
+    };
+    assert_eq!(max("0", "0"), 1 << 30);
+    assert_eq!(max("100mb", "0"), 10 << 20);
+    assert_eq!(max("1mb", "0"), 1 << 20);
+    assert_eq!(max("100mb", "5mb"), 5 << 20);
 }
 
 #[test]
@@ -96,6 +147,11 @@ fn a_wrong_value_is_told_what_is_allowed() {
         ("port", "65536", "a number from 0 to 65535"),
         ("port", "http", "a number from 0 to 65535"),
         ("maxclients", "0", "a number, 1 or more"),
+        (
+            "tcp-keepalive",
+            "10h",
+            "a number of seconds from 0 to 32767, or one with a unit such as 500ms, 30s or 5m",
+        ),
         (
             "timeout",
             "soon",

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::balance::{Attempt, BalanceMessage};
-use cluster::map::{Change, ChangeOutcome, Map, NodeId};
+use cluster::map::{Change, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId};
 use placement::Hashmask;
 
 use crate::log::Version;
-use crate::world::Fill;
+use crate::world::{Fill, is_alone};
 
 /// All checkers. A broken promise panics; the caller knows the seed.
 pub(crate) struct Checkers {
@@ -20,7 +20,7 @@ impl Checkers {
         Checkers { once: MovedOnce::default() }
     }
 
-    pub(crate) fn fill_starts(&self, running: &BTreeMap<Attempt, Fill>, fill: Fill) {
+    pub(crate) fn fill_starts(&self, running: &BTreeMap<Attempt, Fill>, fill: &Fill) {
         one_move_at_a_time(running, fill);
     }
 
@@ -34,13 +34,19 @@ impl Checkers {
         after: &Version,
         outcomes: &[(Change, ChangeOutcome)],
     ) {
+        // The map before each change: an entry may promote a node for several buckets.
+        let mut map = before.map.clone();
         for (change, outcome) in outcomes {
             if *outcome != ChangeOutcome::Applied {
                 continue;
             }
             copies_never_fall(before, after, change);
-            promotions_are_fair(before, outcomes, change);
+            leaver_is_replaced(before, after, change);
+            if is_alone(change, outcomes) {
+                promotions_are_fair(before, &map, change);
+            }
             self.once.applied(after, change);
+            map.apply(LogIndex(0), change);
         }
     }
 
@@ -51,11 +57,11 @@ impl Checkers {
     }
 }
 
-/// No node ever gives, receives or sends two buckets at once.
-fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: Fill) {
-    let parts = |fill: Fill| BTreeSet::from([fill.giver, fill.taker, fill.source]);
+/// No node ever gives, receives or sends two buckets at once; those of one move are copied one after the other.
+fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: &Fill) {
+    let parts = |fill: &Fill| BTreeSet::from([fill.giver, fill.taker, fill.source]);
     for other in running.values() {
-        let apart = parts(*other).is_disjoint(&parts(fill));
+        let apart = parts(other).is_disjoint(&parts(fill));
         assert!(apart, "a node takes part in two moves at once: {other:?} and {fill:?}");
     }
 }
@@ -90,22 +96,37 @@ fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
     );
 }
 
+/// A node that leaves safely takes no copy with it that the settings ask for.
+fn leaver_is_replaced(before: &Version, after: &Version, change: &Change) {
+    let Change::Leave { node, way: LeaveWay::Safe } = change else { return };
+    let wanted = after.map.copies_wanted();
+    for bucket in before.map.buckets().filter(|bucket| bucket.holders.contains(node)) {
+        let left = after.map.bucket(bucket.hashmask).map_or(0, |state| state.holders.len());
+        assert!(
+            left >= wanted,
+            "{} has {left} of {wanted} copies after {node} left",
+            bucket.hashmask
+        );
+    }
+}
+
 /// A promotion by itself (not the last step of giving a primary away) is fair while copies remain to be made:
 /// the giver does not end with fewer primaries than the taker, and the taker does not end with more primaries
-/// than backups. A leaving node is exempt: it promotes whichever node it must.
-fn promotions_are_fair(before: &Version, outcomes: &[(Change, ChangeOutcome)], change: &Change) {
+/// than backups. A leaving node is exempt: it promotes whichever node it must. `map` has the earlier changes of
+/// the entry.
+fn promotions_are_fair(before: &Version, map: &Map, change: &Change) {
     let Change::Promote { bucket, node, .. } = change else { return };
-    if outcomes.len() > 1 || before.plan.copies_left(&before.map) == 0 {
+    if before.plan.copies_left(&before.map) == 0 {
         return;
     }
-    let primary = before.map.bucket(*bucket).and_then(|state| state.primary());
+    let primary = map.bucket(*bucket).and_then(|state| state.primary());
     let giver = primary.expect("a promoted bucket had a primary");
-    if before.map.member(giver).is_none_or(|member| member.weight == 0) {
+    if map.member(giver).is_none_or(|member| member.weight == 0) {
         return;
     }
-    let (from, to) = (before.map.load(giver), before.map.load(*node));
+    let (from, to) = (map.load(giver), map.load(*node));
     assert!(to.primaries < to.backups, "{node} ends with more primaries than backups");
-    let weight = |node| before.map.member(node).map_or(0, |member| member.weight);
+    let weight = |node| map.member(node).map_or(0, |member| member.weight);
     let equal = weight(giver) == weight(*node);
     assert!(
         !equal || from.primaries - 1 > to.primaries,
@@ -143,7 +164,7 @@ impl MovedOnce {
                 assert!(self.served.insert((*bucket, *node)), "{bucket} goes back to {node}");
             }
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Dead(_)

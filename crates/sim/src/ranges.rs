@@ -4,12 +4,13 @@
 use cluster::map::{Bucket, Map, NodeId};
 use placement::Slot;
 
-/// Returns the number of ranges of slots with the same primary: those of CLUSTER NODES and SHARDS.
+/// Returns the number of ranges of slots with the same primary: those of CLUSTER SLOTS, NODES and SHARDS.
 pub fn of_primaries(map: &Map) -> usize {
     count(map, Bucket::primary)
 }
 
-/// Returns the number of ranges of slots with the same primary and the same backups: those of CLUSTER SLOTS.
+/// Returns the number of ranges of slots with the same primary and the same backups: those of CLUSTER SLOTS if all nodes
+/// have a replica port.
 pub fn of_holders(map: &Map) -> usize {
     count(map, |bucket| {
         let mut backups: Vec<NodeId> = bucket.backups().to_vec();

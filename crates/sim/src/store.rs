@@ -13,6 +13,7 @@ mod clients; //      Clients: their requests, and the answers they received.
 mod clock; //        A node's clock, fast or slow.
 mod faults; //       Faults, and their times.
 mod keeping; //      Data left on a disk.
+mod leaving; //      Planned leaves, checked.
 mod linear; //       Linearizability of the history of one key.
 mod many; //         Many histories, on a few threads.
 mod meeting; //      Two sides of a split brain become one again.

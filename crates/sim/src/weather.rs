@@ -14,6 +14,10 @@ pub struct Weather {
     pub commit: Range<Duration>,
     /// Time to copy one slot.
     pub fill_of_a_slot: Duration,
+    /// Time after a join until the links of the new node stand: messages before that are lost.
+    pub link: Duration,
+    /// True if some moves end before all their buckets are copied, as moves of much data do.
+    pub cuts_moves_short: bool,
 }
 
 impl Default for Weather {
@@ -22,6 +26,8 @@ impl Default for Weather {
             delay: Duration::from_micros(100)..Duration::from_millis(2),
             commit: Duration::from_micros(500)..Duration::from_millis(3),
             fill_of_a_slot: Duration::from_micros(20),
+            link: Duration::ZERO,
+            cuts_moves_short: false,
         }
     }
 }
@@ -41,6 +47,8 @@ impl Weather {
             delay: Duration::ZERO..longest,
             commit: Duration::ZERO..longest,
             fill_of_a_slot: Duration::from_micros(rng.below(200)),
+            link: Duration::from_micros(1 << rng.below(18)),
+            cuts_moves_short: true,
         }
     }
 }

@@ -11,7 +11,7 @@ use cluster::Moment;
 use cluster::balance::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Balancer, Decision, Timer,
 };
-use cluster::map::{Change, ChangeOutcome, Epoch, Map, Member, NodeId};
+use cluster::map::{Change, ChangeOutcome, Epoch, LeaveWay, Map, Member, NodeId};
 
 use placement::Hashmask;
 use sim_engine::{Links, Queue};
@@ -40,15 +40,19 @@ pub struct World {
 
 struct Node {
     balancer: Balancer,
+    /// Time at which its links to all others stand.
+    linked_at: Moment,
     /// The newest map the node has seen.
     version: Rc<Version>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The copying of the buckets of one move, one after the other.
+#[derive(Clone, Debug)]
 pub(crate) struct Fill {
     pub(crate) source: NodeId,
     pub(crate) taker: NodeId,
     pub(crate) giver: NodeId,
+    pub(crate) buckets: Vec<Hashmask>,
 }
 
 /// Moves since the last call of `take_moved`.
@@ -56,6 +60,11 @@ pub(crate) struct Fill {
 pub struct Moved {
     pub promotions: usize,
     pub copies: usize,
+    /// Steps of the map: log entries with an effect.
+    pub map_steps: usize,
+    /// Those that gave buckets another primary: a client that looks at the map after each `MOVED` does so
+    /// once for each of them.
+    pub primary_steps: usize,
     pub messages: usize,
     /// Decisions, each with the time its move began.
     pub decisions: Vec<(Moment, Decision)>,
@@ -66,6 +75,7 @@ enum Event {
     FillEnds { attempt: Attempt },
     Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
     Map { node: NodeId, version: Rc<Version> },
+    LinksUp { node: NodeId },
 }
 
 impl World {
@@ -119,7 +129,7 @@ impl World {
 
     /// Asks a node to leave. It begins to hand over its buckets.
     pub fn leave(&mut self, node: NodeId) {
-        self.input(node, BalanceInput::Leave);
+        self.input(node, BalanceInput::Leave(LeaveWay::Safe));
     }
 
     /// Processes the next event. Returns false if there is none.
@@ -134,6 +144,7 @@ impl World {
                 self.commit(planned_at, &changes);
             }
             Event::Map { node, version } => self.show_map(node, version),
+            Event::LinksUp { node } => self.link_up(node),
         }
         true
     }
@@ -216,12 +227,14 @@ impl World {
         match action {
             BalanceAction::Send { to, message } => self.send(node, to, version, message),
             BalanceAction::SetTimer { timer, after } => self.set_timer(node, timer, after),
-            BalanceAction::StartFill { attempt, bucket, taker } => {
-                self.start_fill(
-                    attempt,
-                    bucket,
-                    Fill { source: node, taker, giver: attempt.giver },
-                );
+            BalanceAction::StartFill { attempt, buckets, taker } => {
+                let fill = Fill { source: node, taker, giver: attempt.giver, buckets };
+                self.start_fill(attempt, fill);
+            }
+            BalanceAction::NarrowFill { attempt, buckets } => {
+                if let Some(fill) = self.fills.get_mut(&attempt).filter(|it| it.source == node) {
+                    fill.buckets.retain(|bucket| buckets.contains(bucket));
+                }
             }
             BalanceAction::CancelFill { attempt } => {
                 self.fills.remove(&attempt);
@@ -238,6 +251,10 @@ impl World {
     fn send(&mut self, from: NodeId, to: NodeId, version: &Version, message: BalanceMessage) {
         self.moved.messages += 1;
         self.checkers.sends(from, version, &message);
+        let linked_at = |node| self.nodes.get(&node).map_or(Moment::START, |it| it.linked_at);
+        if self.now < linked_at(from).max(linked_at(to)) {
+            return;
+        }
         let alone = self.now + self.rng.within(&self.weather.delay);
         let arrival = self.links.arrival((from, to), alone);
         let input = BalanceInput::Message { from, message };
@@ -248,7 +265,7 @@ impl World {
         self.push(after, Event::Input { node, input: BalanceInput::Timer(timer) });
     }
 
-    fn start_fill(&mut self, attempt: Attempt, bucket: Hashmask, fill: Fill) {
+    fn start_fill(&mut self, attempt: Attempt, fill: Fill) {
         // Giver or taker may have forgotten the move before the source hears of it: then they discard what
         // the source sends.
         let expects = |node: NodeId| {
@@ -256,17 +273,22 @@ impl World {
             engagement.is_some_and(|engagement| engagement.attempt == attempt)
         };
         if expects(fill.taker) && expects(fill.giver) {
-            self.checkers.fill_starts(&self.fills, fill);
+            self.checkers.fill_starts(&self.fills, &fill);
+            let slots: usize = fill.buckets.iter().map(|bucket| bucket.slots().len()).sum();
             self.fills.insert(attempt, fill);
-            let slots = u32::from(bucket.mask().slots());
-            self.push(self.weather.fill_of_a_slot * slots, Event::FillEnds { attempt });
+            let takes = self.weather.fill_of_a_slot * slots as u32;
+            self.push(takes, Event::FillEnds { attempt });
         }
     }
 
     fn end_fill(&mut self, attempt: Attempt) {
-        if let Some(fill) = self.fills.remove(&attempt) {
-            self.input(fill.source, BalanceInput::FillDone { attempt });
+        let Some(Fill { source, mut buckets, .. }) = self.fills.remove(&attempt) else { return };
+        // A move that takes long ends before all its buckets are copied.
+        if self.weather.cuts_moves_short && self.rng.chance(1, 4) {
+            let copied = 1 + self.rng.below(buckets.len().max(1) as u64) as usize;
+            buckets.truncate(copied);
         }
+        self.input(source, BalanceInput::FillDone { attempt, buckets });
     }
 
     fn commit(&mut self, planned_at: Option<Epoch>, changes: &[Change]) {
@@ -282,17 +304,16 @@ impl World {
     }
 
     fn count(&mut self, outcomes: &[(Change, ChangeOutcome)]) {
-        let applied = |outcome: &ChangeOutcome| *outcome == ChangeOutcome::Applied;
-        let copies = |change: &Change| matches!(change, Change::AddBackup { .. });
-        let promotes = |change: &Change| matches!(change, Change::Promote { .. });
-        let count = |wanted: &dyn Fn(&Change) -> bool| {
-            outcomes.iter().filter(|(change, outcome)| applied(outcome) && wanted(change)).count()
-        };
-        self.moved.copies += count(&copies);
+        let applied = outcomes.iter().filter(|(_, outcome)| *outcome == ChangeOutcome::Applied);
+        let applied: Vec<&Change> = applied.map(|(change, _)| change).collect();
+        let promotes = |change: &&&Change| matches!(change, Change::Promote { .. });
+        let copies = applied.iter().filter(|change| matches!(change, Change::AddBackup { .. }));
+        self.moved.copies += copies.count();
+        self.moved.map_steps += usize::from(!applied.is_empty());
+        self.moved.primary_steps += usize::from(applied.iter().any(|change| promotes(&change)));
         // Giving a primary away promotes a node too, but that is part of the move.
-        if outcomes.len() == 1 {
-            self.moved.promotions += count(&promotes);
-        }
+        let alone = applied.iter().filter(promotes).filter(|it| is_alone(it, outcomes));
+        self.moved.promotions += alone.count();
     }
 
     /// Sends the newest map to all members and former members.
@@ -300,15 +321,28 @@ impl World {
         let head = self.log.head().clone();
         for member in head.map.members() {
             let seed = self.rng.draw();
-            self.nodes.entry(member.id).or_insert_with(|| Node {
-                balancer: Balancer::new(member.id, seed),
-                version: head.clone(),
-            });
+            if self.nodes.contains_key(&member.id) {
+                continue;
+            }
+            let linked_at = self.now + self.weather.link;
+            let (balancer, version) = (Balancer::new(member.id, seed), head.clone());
+            self.nodes.insert(member.id, Node { balancer, linked_at, version });
+            self.push(self.weather.link, Event::LinksUp { node: member.id });
         }
         let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
         for node in nodes {
             let after = self.rng.within(&self.weather.delay);
             self.push(after, Event::Map { node, version: head.clone() });
+        }
+    }
+
+    /// Tells both ends of each link of a new node that it stands.
+    fn link_up(&mut self, node: NodeId) {
+        let (now, others) = (self.now, self.nodes.iter().filter(|(other, _)| **other != node));
+        let linked = others.filter(|(_, other)| other.linked_at <= now);
+        for other in linked.map(|(other, _)| *other).collect::<Vec<_>>() {
+            self.input(other, BalanceInput::LinkUp { node });
+            self.input(node, BalanceInput::LinkUp { node: other });
         }
     }
 
@@ -325,4 +359,9 @@ impl World {
         node.version = version;
         self.input(id, BalanceInput::MapChanged);
     }
+}
+
+/// Returns whether the entry changes nothing else of the bucket that this change is about.
+pub(crate) fn is_alone(change: &Change, entry: &[(Change, ChangeOutcome)]) -> bool {
+    entry.iter().filter(|(other, _)| other.bucket() == change.bucket()).count() == 1
 }

@@ -194,6 +194,39 @@ fn a_balanced_cluster_only_pings_and_seldom() {
 }
 
 #[test]
+fn a_new_node_gets_its_first_bucket_as_soon_as_its_links_stand() {
+    for seed in 0..20 {
+        let weather = Weather { link: Duration::from_millis(80), ..Weather::default() };
+        let settings = ClusterSettings::default();
+        let mut growth = Growth::start(seed, weather, Newcomer::default(), Mask::M000F, settings);
+        for _ in 0..3 {
+            let step = growth.join(Newcomer::default());
+            let first = step.moved.decisions[0].0.since(step.began);
+            // The links stand after 80 ms. Load levels, an offer and its source take six messages of at most
+            // 2 ms. Two givers may get in each other's way; one tries again within 50 ms.
+            let expected = Duration::from_millis(80)..Duration::from_millis(150);
+            assert!(expected.contains(&first), "seed {seed}: {first:?}");
+        }
+    }
+}
+
+#[test]
+fn a_growth_changes_the_map_in_a_few_large_steps() {
+    for (mask, seed) in [Mask::M00FF, Mask::M0FFF].into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
+        let mut growth = start(seed, mask);
+        // One bucket at a time it would be 385, 256 and 193 steps with 256 buckets, 128, 85 and 64 of primaries.
+        for (nodes, steps_max, primary_steps_max) in [(2, 25, 8), (3, 24, 8), (4, 22, 7)] {
+            let step = growth.join(Newcomer::default());
+            let (steps, primary_steps) = (step.moved.map_steps, step.moved.primary_steps);
+            let told =
+                format!("{nodes} nodes, {mask}: {steps} steps, {primary_steps} of primaries");
+            assert!(steps <= steps_max && primary_steps <= primary_steps_max, "{told}");
+            assert_eq!(step.moved.copies, step.lower_bound);
+        }
+    }
+}
+
+#[test]
 fn zones_and_weights_are_kept_to_while_a_cluster_grows() {
     let (mask, settings) = (Mask::M00FF, ClusterSettings::default());
     let zoned = |zone: &str| Newcomer { weight: 1, zone: Zone(zone.to_owned()) };

@@ -1,11 +1,15 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
+mod hash; // Fields of hashes.
 
 use std::sync::Arc;
 
 use crate::index::At;
-use crate::item::Item;
+use crate::item::{Item, OwnedMemory};
 use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
-use crate::{Cause, Effect, Key, NewValue, Seed, StoredValue, Touch, UnixMillis, Version};
+use crate::value::ItemValue;
+use crate::{
+    Cause, Effect, Key, NewValue, Seed, StoredValue, StringValue, Touch, UnixMillis, Version,
+};
 
 /// Values of this size and more are freed outside the slot's lock.
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
@@ -41,10 +45,17 @@ impl ChangeInProgress<'_> {
         item.set_mark(self.touch.used(item.as_ref().mark()));
     }
 
-    /// Hands a large value over to be freed outside the lock.
-    fn discard(&mut self, value: Option<Arc<Vec<u8>>>) {
-        self.garbage =
-            value.filter(|value| value.capacity() >= GARBAGE_FROM_BYTES).map(Garbage::Value);
+    /// Takes a large value out of an item that is about to lose it, to be freed outside the lock.
+    fn discard_value(&mut self, item: &mut Item) {
+        self.garbage = match item.take_owned() {
+            Some(OwnedMemory::Shared(value)) if value.capacity() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::Value(value))
+            }
+            Some(OwnedMemory::Table(table)) if table.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::Table(table))
+            }
+            Some(_) | None => None,
+        };
     }
 }
 
@@ -80,12 +91,14 @@ impl SlotTable {
     fn carry_out(&mut self, effect: &Effect<'_>, change: &mut ChangeInProgress<'_>) {
         match effect {
             Effect::Put { key, value, expires_at } => {
-                self.put(change, key, value.clone(), *expires_at);
+                self.put(change, key, value, *expires_at);
             }
             Effect::Append { key, tail } => {
                 self.rewrite(change, key, |bytes| bytes.extend_from_slice(tail));
             }
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
+            Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
+            Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -108,10 +121,10 @@ impl SlotTable {
         &mut self,
         change: &mut ChangeInProgress<'_>,
         key: &Key<'_>,
-        value: NewValue<'_>,
+        value: &NewValue<'_>,
         expires_at: Option<UnixMillis>,
     ) {
-        let value = shared_if_large(value);
+        let value = item_value(value, change.seed);
         let at = match self.locate(key) {
             Some(at) => {
                 self.replace(change, at, value);
@@ -126,7 +139,7 @@ impl SlotTable {
         &mut self,
         change: &mut ChangeInProgress<'_>,
         key: &Key<'_>,
-        value: NewValue<'_>,
+        value: ItemValue<'_>,
     ) -> At {
         change.remembered_bytes += self.note_arrival(key.bytes());
         let mark = change.touch.new_mark();
@@ -136,11 +149,11 @@ impl SlotTable {
     }
 
     /// Replaces the value of the item at `at`.
-    fn replace(&mut self, change: &mut ChangeInProgress<'_>, at: At, value: NewValue<'_>) {
+    fn replace(&mut self, change: &mut ChangeInProgress<'_>, at: At, value: ItemValue<'_>) {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
                 let mark = change.touch.used(item.as_ref().mark());
-                change.discard(item.take_shared());
+                change.discard_value(item);
                 if let Err(value) = item.overwrite(value, change.version, mark) {
                     *item = Item::new(item.as_ref().key(), value, change.version, mark);
                 }
@@ -158,14 +171,18 @@ impl SlotTable {
         let Some(at) = self.locate(key) else {
             let mut bytes = Vec::new();
             edit(&mut bytes);
-            return self.put(change, key, NewValue::Raw(&bytes), None);
+            return self.put(change, key, &NewValue::Raw(&bytes), None);
         };
-        if let StoredValue::Shared(_) = self.index.item(at).value() {
-            return self.rewrite_shared(change, at, edit);
-        }
-        let mut bytes = self.index.item(at).value().to_bytes().into_owned();
+        let mut bytes = match self.index.item(at).value() {
+            StoredValue::String(StringValue::Shared(_)) => {
+                return self.rewrite_shared(change, at, edit);
+            }
+            StoredValue::String(string) => string.to_bytes().into_owned(),
+            StoredValue::Hash(_) => Vec::new(),
+        };
         edit(&mut bytes);
-        self.replace(change, at, shared_if_large(NewValue::Raw(&bytes)));
+        let value = item_value(&NewValue::Raw(&bytes), change.seed);
+        self.replace(change, at, value);
     }
 
     fn rewrite_shared(
@@ -243,7 +260,7 @@ impl SlotTable {
         let versions = (item.as_ref().version(), change.version);
         change.remembered_bytes += self.note_removal(key.bytes(), versions, cause);
         change.grown_bytes -= signed(item.as_ref().bytes());
-        change.discard(item.take_shared());
+        change.discard_value(&mut item);
         self.last_removal = change.version;
     }
 
@@ -268,12 +285,18 @@ impl SlotTable {
     }
 }
 
-fn shared_if_large(value: NewValue<'_>) -> NewValue<'_> {
-    match &value {
+/// Returns the form in which an item keeps a value: a large string and a large hash get memory of their own.
+#[inline]
+fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
+    match value {
         NewValue::Plain(bytes) | NewValue::Raw(bytes) if bytes.len() >= SHARED_FROM_BYTES => {
-            NewValue::Shared(Arc::new(bytes.to_vec()))
+            ItemValue::Shared(Arc::new(bytes.to_vec()))
         }
-        NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => value,
+        NewValue::Plain(bytes) => ItemValue::Plain(bytes),
+        NewValue::Raw(bytes) => ItemValue::Raw(bytes),
+        NewValue::Integer(number) => ItemValue::Integer(*number),
+        NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
+        NewValue::Hash(row) => hash::hash_value(row, seed),
     }
 }
 
@@ -281,3 +304,6 @@ fn shared_if_large(value: NewValue<'_>) -> NewValue<'_> {
 fn signed(bytes: usize) -> i64 {
     bytes as i64
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Replaces a slot's content by a copy from another node: empties the slot, then inserts the items as the other
 //! node has them. Called by `cluster::replication`; changes by clients go through `apply`.
 
-use crate::{Applied, DecodedItem, Effect, Seed, SlotTable, Touch, Version};
+use crate::{Applied, DecodedItem, Effect, ItemExtent, NewValue, Seed, SlotTable, Touch, Version};
 
 impl SlotTable {
     /// Empties the slot, including its tombstones, and sets its version to `version`: later effects build on that.
@@ -12,13 +12,17 @@ impl SlotTable {
         applied
     }
 
-    /// Inserts an item copied from another node, with its own version. The slot's version does not change.
+    /// Inserts an item copied from another node, or adds a part of it, with its own version. The slot's version does not change.
     pub fn copy_item(&mut self, item: &DecodedItem<'_>, seed: &Seed) -> Applied {
         let at = self.version;
         let key = seed.key(item.key);
-        let (value, expires_at) = (item.value.clone(), item.expires_at);
-        let put = Effect::Put { key, value, expires_at };
-        let applied = self.apply(&put, item.version, Touch::Nothing, seed);
+        let effect = match (&item.value, item.extent) {
+            (NewValue::Hash(pairs), ItemExtent::More) => Effect::SetFields { key, pairs },
+            (value, ItemExtent::Whole | ItemExtent::More) => {
+                Effect::Put { key, value: value.clone(), expires_at: item.expires_at }
+            }
+        };
+        let applied = self.apply(&effect, item.version, Touch::Nothing, seed);
         if let Some(at) = self.locate(&key) {
             self.index.change(at, |stored| stored.set_mark(item.mark));
         }

@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, SlotTable};
+use crate::{Found, HashValue, SlotTable, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,11 +23,26 @@ impl Digest {
             let key = found.item.key();
             hasher.write_usize(key.len());
             hasher.write(key);
-            hasher.write(&found.value().to_bytes());
+            match found.value() {
+                StoredValue::String(string) => hasher.write(&string.to_bytes()),
+                StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
+            }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
         }))
     }
+}
+
+/// Returns the fingerprint of a hash, independent of the order of its fields.
+fn sum_of_pairs(hash: HashValue<'_>, seed: u64) -> u64 {
+    let state = foldhash::quality::FixedState::with_seed(!seed);
+    hash.pairs().fold(0, |sum: u64, (field, value)| {
+        let mut hasher = state.build_hasher();
+        hasher.write_usize(field.len());
+        field.with_text(|text| hasher.write(text));
+        value.with_text(|text| hasher.write(text));
+        sum.wrapping_add(hasher.finish())
+    })
 }
 
 /// Returns the fingerprint of a slot's content.

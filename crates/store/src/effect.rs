@@ -13,6 +13,10 @@ pub enum Effect<'a> {
     Append { key: Key<'a>, tail: &'a [u8] },
     /// Writes these bytes at `offset`, and fills up with zeros before them if the string was shorter.
     Overwrite { key: Key<'a>, offset: usize, bytes: &'a [u8] },
+    /// Sets fields of a hash: fields and values in a row (`containers::Row`).
+    SetFields { key: Key<'a>, pairs: &'a [u8] },
+    /// Removes fields of a hash, but not all of them: then the effect is `Remove`.
+    RemoveFields { key: Key<'a>, fields: &'a [u8] },
     /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
     /// Sets the access mark as `RESTORE` asks; only eviction reads it.

@@ -4,10 +4,13 @@
 //! keeps its tag forever, a new one gets a new tag. Numbers are little-endian; lengths are LEB128. Decoding never
 //! trusts a length beyond the bytes at hand.
 
+use containers::Row;
+
+use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, UnixMillis,
-    Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, StringValue,
+    UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -21,7 +24,11 @@ pub enum DecodeError {
     BadNumber,
 }
 
+/// Approximate length of the elements in a part of an item.
+const PART_BYTES: usize = 64 * 1024;
+
 const ITEM_V1: u8 = 0x11;
+const ITEM_PART_V1: u8 = 0x12;
 
 const PUT_V1: u8 = 0x21;
 const APPEND_V1: u8 = 0x22;
@@ -30,10 +37,13 @@ const EXPIRE_V1: u8 = 0x24;
 const MARK_V1: u8 = 0x25;
 const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
+const SET_FIELDS_V1: u8 = 0x28;
+const REMOVE_FIELDS_V1: u8 = 0x29;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
+const VALUE_HASH: u8 = 3;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -43,6 +53,16 @@ pub struct DecodedItem<'a> {
     pub version: Version,
     pub mark: AccessMark,
     pub expires_at: Option<UnixMillis>,
+    pub extent: ItemExtent,
+}
+
+/// The share of an item's value that was encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ItemExtent {
+    /// All of it: it replaces a present value.
+    Whole,
+    /// More elements of a container whose first ones were sent before.
+    More,
 }
 
 /// Appends an item.
@@ -52,19 +72,60 @@ pub fn encode_item(found: &Found<'_>, out: &mut Vec<u8>) {
 
 /// Appends an item with this version instead of its own.
 pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
-    put_item_head(out, found, version);
+    put_item_head(out, ITEM_V1, found, version);
     put_stored_value(out, found.item);
 }
 
-/// Appends an item with an empty string as its value; the value is sent separately.
+/// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
-    put_item_head(out, found, found.item.version());
-    put_string(out, VALUE_RAW, &[]);
+    put_item_head(out, ITEM_V1, found, found.item.version());
+    let tag = match found.value() {
+        StoredValue::String(_) => VALUE_RAW,
+        StoredValue::Hash(_) => VALUE_HASH,
+    };
+    put_string(out, tag, &[]);
 }
 
-fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>, version: Version) {
+/// Appends an item, a large container in several parts, and calls `appended` after each of them.
+pub fn encode_item_in_parts(
+    found: &Found<'_>,
+    out: &mut Vec<u8>,
+    mut appended: impl FnMut(&mut Vec<u8>),
+) {
+    let large = match found.value() {
+        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => table,
+        StoredValue::Hash(_) | StoredValue::String(_) => {
+            encode_item(found, out);
+            return appended(out);
+        }
+    };
+    let mut row = Vec::new();
+    let mut extent = ItemExtent::Whole;
+    let mut entries = large.entries().peekable();
+    while let Some(entry) = entries.next() {
+        row.extend_from_slice(entry);
+        if row.len() >= PART_BYTES || entries.peek().is_none() {
+            encode_item_part(found, &row, extent, out);
+            appended(out);
+            row.clear();
+            extent = ItemExtent::More;
+        }
+    }
+}
+
+/// Appends elements of a container: its first ones, which replace a present value, or more of them.
+pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: &mut Vec<u8>) {
+    let tag = match extent {
+        ItemExtent::Whole => ITEM_V1,
+        ItemExtent::More => ITEM_PART_V1,
+    };
+    put_item_head(out, tag, found, found.item.version());
+    put_string(out, VALUE_HASH, row);
+}
+
+fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
     let item = found.item;
-    out.push(ITEM_V1);
+    out.push(tag);
     put_u64(out, version.0);
     put_varint(out, u64::from(item.mark().0));
     put_expiry(out, found.expires_at);
@@ -74,16 +135,17 @@ fn put_item_head(out: &mut Vec<u8>, found: &Found<'_>, version: Version) {
 /// Reads an item; returns it and the remaining bytes.
 pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError> {
     let mut input = ByteReader(bytes);
-    match input.u8()? {
-        ITEM_V1 => {}
+    let extent = match input.u8()? {
+        ITEM_V1 => ItemExtent::Whole,
+        ITEM_PART_V1 => ItemExtent::More,
         tag => return Err(DecodeError::UnknownTag(tag)),
-    }
+    };
     let version = Version(input.u64()?);
     let mark = input.mark()?;
     let expires_at = input.expiry()?;
     let key = input.bytes()?;
     let value = input.value()?;
-    Ok((DecodedItem { key, value, version, mark, expires_at }, input.0))
+    Ok((DecodedItem { key, value, version, mark, expires_at, extent }, input.0))
 }
 
 /// Appends an effect.
@@ -102,6 +164,14 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_tag_key(out, OVERWRITE_V1, key);
             put_varint(out, *offset as u64);
             put_bytes(out, bytes);
+        }
+        Effect::SetFields { key, pairs } => {
+            put_tag_key(out, SET_FIELDS_V1, key);
+            put_bytes(out, pairs);
+        }
+        Effect::RemoveFields { key, fields } => {
+            put_tag_key(out, REMOVE_FIELDS_V1, key);
+            put_bytes(out, fields);
         }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
@@ -142,6 +212,8 @@ pub fn decode_effect<'a>(
             let offset = offset.ok_or(DecodeError::BadNumber)?;
             Effect::Overwrite { key, offset, bytes: input.bytes()? }
         }
+        SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
+        REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -199,15 +271,23 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Raw(bytes) => put_string(out, VALUE_RAW, bytes),
         NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
         NewValue::Integer(number) => put_integer(out, *number),
+        NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
     }
 }
 
 fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
     let tag = if item.encoding() == Encoding::Raw { VALUE_RAW } else { VALUE_PLAIN };
     match item.value() {
-        StoredValue::Bytes(bytes) => put_string(out, tag, bytes),
-        StoredValue::Shared(shared) => put_string(out, VALUE_RAW, shared.bytes()),
-        StoredValue::Integer(number) => put_integer(out, number),
+        StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, tag, bytes),
+        StoredValue::String(StringValue::Shared(shared)) => {
+            put_string(out, VALUE_RAW, shared.bytes());
+        }
+        StoredValue::String(StringValue::Integer(number)) => put_integer(out, number),
+        StoredValue::Hash(hash) => {
+            out.push(VALUE_HASH);
+            put_varint(out, hash.row_len() as u64);
+            hash.write_row(out);
+        }
     }
 }
 
@@ -251,6 +331,12 @@ impl<'a> ByteReader<'a> {
         self.take(len)
     }
 
+    /// Reads a row of entries with `width` elements.
+    fn row(&mut self, width: usize) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.bytes()?;
+        Row::check(bytes, width).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -289,6 +375,7 @@ impl<'a> ByteReader<'a> {
             VALUE_PLAIN => Ok(NewValue::Plain(self.bytes()?)),
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
+            VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

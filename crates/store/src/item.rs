@@ -11,7 +11,7 @@
 //!
 //! The short form is for keys up to 255 and values up to 65,535 bytes. So a 16-byte key with a 32-byte value takes
 //! 63 bytes: one cache line, and the allocator's 64-byte block. Block sizes are always the allocator's own
-//! (`memory.rs`), so a value that still fits is overwritten in place.
+//! (`containers::block_bytes`), so a value that still fits is overwritten in place.
 //!
 //! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
@@ -21,9 +21,11 @@ use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
+use containers::{Row, Table, block_bytes};
+
 use crate::access::AccessMark;
-use crate::memory::block_bytes;
-use crate::value::{Encoding, NewValue, StoredValue};
+use crate::hash_value::{HashValue, PAIR};
+use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
 
 const ACCESS_AT: usize = 8;
@@ -55,12 +57,22 @@ enum ValueKind {
     Integer = 2,
     /// A pointer from `Arc<Vec<u8>>::into_raw`; the item owns one count.
     Shared = 3,
+    /// A hash: its fields and values in a row.
+    PackedHash = 4,
+    /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
+    HashTable = 5,
+}
+
+/// A value that is not in its item's block.
+pub(crate) enum OwnedMemory {
+    Shared(Arc<Vec<u8>>),
+    Table(Box<Table>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` inside is `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` and `Box<Table>` inside are `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -89,7 +101,12 @@ impl BlockLengths {
 }
 
 impl Item {
-    pub(crate) fn new(key: &[u8], value: NewValue<'_>, version: Version, mark: AccessMark) -> Item {
+    pub(crate) fn new(
+        key: &[u8],
+        value: ItemValue<'_>,
+        version: Version,
+        mark: AccessMark,
+    ) -> Item {
         let shape = BlockLengths { key_len: key.len(), value_len: stored_len(&value) };
         assert!(shape.key_len <= LEN_MAX && shape.value_len <= LEN_MAX, "the parser limits both");
         let layout = shape.layout();
@@ -107,16 +124,16 @@ impl Item {
     /// key stays; version and mark are set.
     pub(crate) fn overwrite<'v>(
         &mut self,
-        value: NewValue<'v>,
+        value: ItemValue<'v>,
         version: Version,
         mark: AccessMark,
-    ) -> Result<(), NewValue<'v>> {
+    ) -> Result<(), ItemValue<'v>> {
         let old = self.as_ref().shape();
         let new = BlockLengths { key_len: old.key_len, value_len: stored_len(&value) };
         if new.is_long() != old.is_long() || new.block() != old.block() {
             return Err(value);
         }
-        self.drop_shared();
+        drop(self.take_owned());
         self.write_header(new, version, mark);
         self.write_value(new, value);
         Ok(())
@@ -135,7 +152,10 @@ impl Item {
                     core::slice::from_raw_parts_mut(self.0.as_ptr().add(start), shape.value_len)
                 })
             }
-            ValueKind::Integer | ValueKind::Shared => None,
+            ValueKind::Integer
+            | ValueKind::Shared
+            | ValueKind::PackedHash
+            | ValueKind::HashTable => None,
         }
     }
 
@@ -157,7 +177,28 @@ impl Item {
     pub(crate) fn put_shared(&mut self, shared: Arc<Vec<u8>>) {
         let shape = self.as_ref().shape();
         assert_eq!(self.as_ref().kind(), ValueKind::Integer, "only where take_shared made room");
-        self.write_value(shape, NewValue::Shared(shared));
+        self.write_value(shape, ItemValue::Shared(shared));
+    }
+
+    /// Takes a table out, leaving a number behind.
+    pub(crate) fn take_table(&mut self) -> Option<Box<Table>> {
+        let item = self.as_ref();
+        if item.kind() != ValueKind::HashTable {
+            return None;
+        }
+        let (shape, pointer) = (item.shape(), item.table_pointer());
+        // As in `take_shared`, the block keeps its shape.
+        self.write_at(KIND_AT, &[ValueKind::Integer as u8 | long_bit(shape)]);
+        // SAFETY: the pointer came from `Box::into_raw` in `write_value`, and the kind just written says that the item
+        // no longer owns it.
+        Some(unsafe { Box::from_raw(pointer) })
+    }
+
+    /// Returns the table of a large hash, to be changed.
+    pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
+        let item = self.as_ref();
+        // SAFETY: the item owns the table, and `self` is borrowed for as long as the reference lives.
+        (item.kind() == ValueKind::HashTable).then(|| unsafe { &mut *item.table_pointer() })
     }
 
     pub(crate) fn set_version(&mut self, version: Version) {
@@ -205,25 +246,34 @@ impl Item {
         }
     }
 
-    fn write_value(&mut self, shape: BlockLengths, value: NewValue<'_>) {
+    fn write_value(&mut self, shape: BlockLengths, value: ItemValue<'_>) {
         let at = shape.data_at() + shape.key_len;
         let kind = match value {
-            NewValue::Plain(bytes) => {
+            ItemValue::Plain(bytes) => {
                 self.write_at(at, bytes);
                 ValueKind::Plain
             }
-            NewValue::Raw(bytes) => {
+            ItemValue::Raw(bytes) => {
                 self.write_at(at, bytes);
                 ValueKind::Raw
             }
-            NewValue::Integer(number) => {
+            ItemValue::Integer(number) => {
                 self.write_at(at, &number.to_ne_bytes());
                 ValueKind::Integer
             }
-            NewValue::Shared(shared) => {
+            ItemValue::Shared(shared) => {
                 let address = Arc::into_raw(shared).expose_provenance() as u64;
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::Shared
+            }
+            ItemValue::PackedHash(row) => {
+                self.write_at(at, row);
+                ValueKind::PackedHash
+            }
+            ItemValue::HashTable(table) => {
+                let address = Box::into_raw(table).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::HashTable
             }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
@@ -238,15 +288,21 @@ impl Item {
         }
     }
 
-    fn drop_shared(&mut self) {
-        drop(self.take_shared());
+    /// Takes a value with memory of its own out, leaving a number behind.
+    #[inline]
+    pub(crate) fn take_owned(&mut self) -> Option<OwnedMemory> {
+        match self.as_ref().kind() {
+            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => None,
+            ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
+            ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+        }
     }
 }
 
 impl Drop for Item {
     fn drop(&mut self) {
         let layout = self.as_ref().shape().layout();
-        self.drop_shared();
+        drop(self.take_owned());
         // SAFETY: allocated in `new` with the layout of its shape; `overwrite` only accepts shapes of the same
         // block size.
         unsafe { alloc::dealloc(self.0.as_ptr(), layout) }
@@ -277,18 +333,35 @@ impl<'a> ItemRef<'a> {
         self.slice(shape.data_at(), shape.key_len)
     }
 
-    #[inline]
     pub fn value(self) -> StoredValue<'a> {
+        let shape = self.shape();
+        match self.kind() {
+            ValueKind::PackedHash => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Hash(HashValue::Packed(Row::new(row, PAIR)))
+            }
+            ValueKind::HashTable => StoredValue::Hash(HashValue::Table(self.table())),
+            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
+                StoredValue::String(self.string().expect("one of the kinds of strings"))
+            }
+        }
+    }
+
+    /// Returns the value if it is a string.
+    #[inline]
+    pub fn string(self) -> Option<StringValue<'a>> {
         let shape = self.shape();
         let bytes = self.slice(shape.data_at() + shape.key_len, shape.value_len);
         match self.kind() {
-            ValueKind::Plain | ValueKind::Raw => StoredValue::Bytes(bytes),
-            ValueKind::Integer => {
-                StoredValue::Integer(i64::from_ne_bytes(bytes.try_into().expect("eight bytes")))
-            }
-            ValueKind::Shared => {
-                StoredValue::Shared(SharedValue { vec: self.shared_pointer(), item: PhantomData })
-            }
+            ValueKind::Plain | ValueKind::Raw => Some(StringValue::Bytes(bytes)),
+            ValueKind::Integer => Some(StringValue::Integer(i64::from_ne_bytes(
+                bytes.try_into().expect("eight bytes"),
+            ))),
+            ValueKind::Shared => Some(StringValue::Shared(SharedValue {
+                vec: self.shared_pointer(),
+                item: PhantomData,
+            })),
+            ValueKind::PackedHash | ValueKind::HashTable => None,
         }
     }
 
@@ -297,6 +370,8 @@ impl<'a> ItemRef<'a> {
             ValueKind::Integer => Encoding::Int,
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
+            ValueKind::PackedHash => Encoding::Listpack,
+            ValueKind::HashTable => Encoding::Hashtable,
         }
     }
 
@@ -313,9 +388,13 @@ impl<'a> ItemRef<'a> {
     /// Returns the item's memory in the allocator, including a large value's own block.
     pub fn bytes(self) -> usize {
         let block = self.shape().block();
-        match self.value() {
-            StoredValue::Bytes(_) | StoredValue::Integer(_) => block,
-            StoredValue::Shared(shared) => block + shared.block_bytes(),
+        match self.kind() {
+            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => block,
+            ValueKind::Shared => {
+                let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
+                block + shared.block_bytes()
+            }
+            ValueKind::HashTable => block + self.table().bytes(),
         }
     }
 
@@ -346,8 +425,22 @@ impl<'a> ItemRef<'a> {
             1 => ValueKind::Raw,
             2 => ValueKind::Integer,
             3 => ValueKind::Shared,
+            4 => ValueKind::PackedHash,
+            5 => ValueKind::HashTable,
             other => unreachable!("an item of kind {other} was never written"),
         }
+    }
+
+    fn table_pointer(self) -> *mut Table {
+        let shape = self.shape();
+        let address = u64::from_ne_bytes(self.array(shape.data_at() + shape.key_len));
+        core::ptr::with_exposed_provenance_mut(address as usize)
+    }
+
+    /// Returns the table of an item whose kind is `HashTable`.
+    fn table(self) -> &'a Table {
+        // SAFETY: the item owns the table, and is not changed during `'a`.
+        unsafe { &*self.table_pointer() }
     }
 
     fn shared_pointer(self) -> *const Vec<u8> {
@@ -402,10 +495,12 @@ impl<'a> SharedValue<'a> {
 }
 
 /// Returns the number of bytes that `value` takes inside the block.
-fn stored_len(value: &NewValue<'_>) -> usize {
+fn stored_len(value: &ItemValue<'_>) -> usize {
     match value {
-        NewValue::Plain(bytes) | NewValue::Raw(bytes) => bytes.len(),
-        NewValue::Integer(_) | NewValue::Shared(_) => size_of::<u64>(),
+        ItemValue::Plain(bytes) | ItemValue::Raw(bytes) | ItemValue::PackedHash(bytes) => {
+            bytes.len()
+        }
+        ItemValue::Integer(_) | ItemValue::Shared(_) | ItemValue::HashTable(_) => size_of::<u64>(),
     }
 }
 

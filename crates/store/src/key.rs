@@ -6,6 +6,8 @@ use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use placement::Slot;
 
+use crate::slot_table::ScanPosition;
+
 /// The seed of the hash tables. Chosen at random per process by the server, fixed in tests and the simulator.
 ///
 /// All constants that the hash mixes a key with come from it. If some were foldhash's own (its `FixedState`), an
@@ -65,6 +67,11 @@ impl<'a> Key<'a> {
     #[inline]
     pub(crate) fn hash(&self) -> u64 {
         self.hash
+    }
+
+    /// Returns the key's position in a walk over its slot.
+    pub fn scan_position(&self) -> ScanPosition {
+        ScanPosition::of_hash(self.hash)
     }
 }
 

@@ -13,6 +13,7 @@ mod index; //       Finds items by hash: one segment, or a directory of them.
 mod segment; //     A sorted open-addressing table of 8-byte entries, with expiry times beside it.
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
+mod hash_value; //  A hash as it is read.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      Time and frequency of an item's use: LRU and LFU.
@@ -22,26 +23,26 @@ mod recorded; //    An effect with its position in the history of its slot.
 mod copy; //        Replaces a slot's content by a copy from another node.
 mod divergence; //     Tombstones of removals since a split of the cluster.
 mod digest; //      A fingerprint of content, independent of order and seed.
-mod memory; //      The real size of a block in the allocator.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
+pub use containers::{Element, MalformedRow, Row, TablePosition, block_bytes};
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
 pub use encoding::{
-    DecodeError, DecodedItem, decode_effect, decode_item, encode_effect, encode_item,
-    encode_item_as, encode_item_without_value,
+    DecodeError, DecodedItem, ItemExtent, decode_effect, decode_item, encode_effect, encode_item,
+    encode_item_as, encode_item_in_parts, encode_item_part, encode_item_without_value,
 };
 pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
+pub use hash_value::HashValue;
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
-pub use memory::block_bytes;
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
-pub use value::{Encoding, NewValue, StoredValue};
+pub use value::{Encoding, NewValue, StoredValue, StringValue};
 pub use version::{LEAD_MAX_MILLIS, UnixMillis, Version};

@@ -11,9 +11,10 @@
 
 use core::mem::ManuallyDrop;
 
+use containers::block_bytes;
+
 use crate::UnixMillis;
 use crate::item::{Item, ItemRef};
-use crate::memory::block_bytes;
 use crate::prefetch::prefetch;
 
 /// The top 16 bits of the part of a hash that the directory does not use.

@@ -3,13 +3,18 @@
 
 use std::sync::Arc;
 
+use containers::Table;
+
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{DivergenceLog, Key, StoredValue, Touch, UnixMillis, Version};
+use crate::{DivergenceLog, HashValue, Key, StoredValue, StringValue, Touch, UnixMillis, Version};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
 pub const SHARED_FROM_BYTES: usize = 16 * 1024;
+
+/// Containers of more memory than this are copied in parts.
+const PARTS_FROM_BYTES: usize = 64 * 1024;
 
 /// The items of one slot. The order of the fields puts a lock and everything that a read or an overwriting SET
 /// needs into one cache line.
@@ -57,6 +62,20 @@ impl<'a> Found<'a> {
         self.item.value()
     }
 
+    /// Returns the value if it is a string.
+    #[inline]
+    pub fn string(&self) -> Option<StringValue<'a>> {
+        self.item.string()
+    }
+
+    /// Returns whether the value is a container that a fill copies in parts, while it is written to.
+    pub fn goes_in_parts(&self) -> bool {
+        match self.value() {
+            StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Hash(HashValue::Packed(_)) | StoredValue::String(_) => false,
+        }
+    }
+
     pub fn is_expired(&self, now: UnixMillis) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
     }
@@ -77,6 +96,8 @@ pub struct Applied {
 /// A large object that nothing references any more; dropping it takes a while.
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
+    /// A large hash.
+    Table(Box<Table>),
     /// A slot's whole content.
     Items(Box<Items>),
 }
@@ -99,6 +120,8 @@ impl ScanPosition {
     /// The number of bits of a hash in a position; all items that share them are visited together.
     pub const BITS: u32 = 34;
     pub const START: ScanPosition = ScanPosition(0);
+    /// A position after that of every item.
+    pub const END: ScanPosition = ScanPosition(1 << Self::BITS);
 
     /// Reverts [`ScanPosition::number`]. `None` if no position has this number.
     pub fn from_number(number: u64) -> Option<ScanPosition> {

@@ -1,16 +1,26 @@
-//! A value read from an item ([`StoredValue`]) and a value to be stored ([`NewValue`]).
+//! A value read from an item ([`StoredValue`]), a value to be stored ([`NewValue`]), and the form in which an item keeps it.
 //!
-//! Strings for now. A collection will be one more variant here, one more kind in `item.rs`, and the
-//! effects that change it in `effect.rs`.
+//! A further type is one more variant here, one or two more kinds in `item.rs`, and the effects that change it in
+//! `effect.rs`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use containers::Table;
+
+use crate::hash_value::HashValue;
 use crate::item::SharedValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
 pub enum StoredValue<'a> {
+    String(StringValue<'a>),
+    Hash(HashValue<'a>),
+}
+
+/// A string in the store, borrowed while the slot is locked.
+#[derive(Clone, Copy)]
+pub enum StringValue<'a> {
     /// A string inside the item's own block.
     Bytes(&'a [u8]),
     /// A string that is the shortest decimal form of a number.
@@ -25,6 +35,8 @@ pub enum Encoding {
     Int,
     Embstr,
     Raw,
+    Listpack,
+    Hashtable,
 }
 
 impl Encoding {
@@ -33,26 +45,28 @@ impl Encoding {
             Encoding::Int => "int",
             Encoding::Embstr => "embstr",
             Encoding::Raw => "raw",
+            Encoding::Listpack => "listpack",
+            Encoding::Hashtable => "hashtable",
         }
     }
 }
 
-impl<'a> StoredValue<'a> {
+impl<'a> StringValue<'a> {
     /// Returns the string's bytes; formatted if it is stored as a number.
     pub fn to_bytes(self) -> Cow<'a, [u8]> {
         match self {
-            StoredValue::Bytes(bytes) => Cow::Borrowed(bytes),
-            StoredValue::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
-            StoredValue::Shared(shared) => Cow::Borrowed(shared.bytes()),
+            StringValue::Bytes(bytes) => Cow::Borrowed(bytes),
+            StringValue::Integer(number) => Cow::Owned(number.to_string().into_bytes()),
+            StringValue::Shared(shared) => Cow::Borrowed(shared.bytes()),
         }
     }
 
     /// Returns the string's length in bytes.
     pub fn len(self) -> usize {
         match self {
-            StoredValue::Bytes(bytes) => bytes.len(),
-            StoredValue::Integer(number) => decimal_len(number),
-            StoredValue::Shared(shared) => shared.bytes().len(),
+            StringValue::Bytes(bytes) => bytes.len(),
+            StringValue::Integer(number) => decimal_len(number),
+            StringValue::Shared(shared) => shared.bytes().len(),
         }
     }
 
@@ -71,6 +85,18 @@ pub enum NewValue<'a> {
     Integer(i64),
     /// A large string that already has a block of its own.
     Shared(Arc<Vec<u8>>),
+    /// A hash: its fields and values in a row (`containers::Row`), no field twice.
+    Hash(&'a [u8]),
+}
+
+/// A value in the form in which an item keeps it.
+pub(crate) enum ItemValue<'a> {
+    Plain(&'a [u8]),
+    Raw(&'a [u8]),
+    Integer(i64),
+    Shared(Arc<Vec<u8>>),
+    PackedHash(&'a [u8]),
+    HashTable(Box<Table>),
 }
 
 fn decimal_len(number: i64) -> usize {
@@ -85,7 +111,7 @@ mod tests {
     #[test]
     fn the_length_of_a_number_is_that_of_its_decimal_form() {
         for number in [0, 7, 10, -1, -10, 999, 1_000, i64::MAX, i64::MIN] {
-            assert_eq!(StoredValue::Integer(number).len(), number.to_string().len());
+            assert_eq!(StringValue::Integer(number).len(), number.to_string().len());
         }
     }
 }

@@ -31,7 +31,7 @@ fn spec(number: u64) -> TimerSpec {
 }
 
 fn main() {
-    let now = Now { moment: MonotonicMillis(0), wall: 0 };
+    let now = Now::exact(MonotonicMillis(0), 0);
     let me = TimerPeer { id: 1, boot: 1 };
     let mut node = Timers::new(me, 1, now, TimerSettings::default());
     let mut actions: Vec<TimerAction> = Vec::new();

@@ -46,6 +46,11 @@ impl AllowRules {
         AllowRules { networks: DEFAULT.iter().map(network).collect(), own: Vec::new() }
     }
 
+    /// Allows nothing.
+    pub fn none() -> AllowRules {
+        AllowRules { networks: Vec::new(), own: Vec::new() }
+    }
+
     /// Parses networks and addresses separated by commas: `10.0.0.0/8, 192.0.2.7`. `local` means the default
     /// networks, `any` all addresses, an empty text none.
     pub fn parse(text: &str) -> Result<AllowRules, NotANetwork> {

@@ -18,7 +18,7 @@ use crate::message::{
 };
 use crate::record::{Record, TimerLife, TimerState};
 use crate::spec::TimerSpec;
-use crate::table::{TimerEntry, tombstone_life};
+use crate::table::{TimerEntry, packed, tombstone_life};
 use placement::SplitMix64;
 
 /// Maximum number of proposals a primary parks until all members have entered the epoch. Further ones get
@@ -208,6 +208,9 @@ impl Timers {
                 return self.say_done(coordinator, request, ChangeResult::Full);
             }
         }
+        if !self.has_room(id, &change) {
+            return self.say_done(coordinator, request, ChangeResult::Full);
+        }
         let record = self.next_record(id, known.unwrap_or_default(), change);
         let numbered = Numbered {
             asked_by: vec![(coordinator, request)],
@@ -222,6 +225,13 @@ impl Timers {
         self.numbered.insert(key, numbered);
         self.under_way.insert((coordinator, request));
         self.finish_numbered_of(id);
+    }
+
+    /// Returns whether a change may be stored. A full node still accepts what makes nothing larger.
+    fn has_room(&self, id: TimerId, change: &TimerChange) -> bool {
+        let TimerChange::Set(spec) = change else { return true };
+        let known_bytes = || self.table.get(id).map_or(0, TimerEntry::bytes);
+        self.table.bytes() < self.settings.bytes_max || packed(spec).len() <= known_bytes()
     }
 
     /// Returns the state of a timer after a change.

@@ -130,6 +130,16 @@ impl Timers {
         std::mem::swap(&mut self.out, out);
     }
 
+    /// Returns the memory of this node's timers, copies and tombstones.
+    pub fn bytes(&self) -> u64 {
+        self.table.bytes()
+    }
+
+    /// Changes the limit of that memory. What is stored stays.
+    pub fn set_bytes_max(&mut self, bytes_max: u64) {
+        self.settings.bytes_max = bytes_max;
+    }
+
     /// Returns when `Tick` should be sent if no other input arrives.
     pub fn next_wake(&self) -> Option<MonotonicMillis> {
         let again = self.awaits_anybody().then_some(self.again_at);
@@ -220,7 +230,7 @@ impl Timers {
 
     /// Sets the time. The monotonic clock never goes back: an earlier moment is ignored.
     fn set_time(&mut self, now: Now) {
-        self.now = Now { moment: self.now.moment.max(now.moment), wall: now.wall };
+        self.now = self.now.max_with(now);
     }
 
     /// Asks silent nodes again: a link may have broken in either direction.
@@ -300,7 +310,7 @@ impl Timers {
         }
         let place = self.place(record.id, known.map(|entry| entry.place));
         self.pops.remove(&record.id);
-        let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
+        let mut clock = UpdateContext { now: self.now.rounded_up, stats: &mut self.stats };
         self.table.put(record, place, self.era, &mut clock);
         self.keep_quiet(record);
     }
@@ -322,7 +332,7 @@ impl Timers {
     }
 
     pub(crate) fn change_entry(&mut self, id: TimerId, change: impl FnOnce(&mut TimerEntry)) {
-        let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
+        let mut clock = UpdateContext { now: self.now.rounded_up, stats: &mut self.stats };
         self.table.change(id, &mut clock, change);
     }
 

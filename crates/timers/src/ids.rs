@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +29,41 @@ pub struct TimeSpan(pub u64);
 /// The current time, passed to a node with every input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Now {
-    /// Monotonic time, by which everything is timed.
+    /// Monotonic time, by which everything is timed: the last whole millisecond that has begun.
     pub moment: MonotonicMillis,
+    /// The same time rounded up. A timer is due a span after this, since a span after `moment` would be up to a
+    /// millisecond early.
+    pub rounded_up: MonotonicMillis,
     /// The machine's wall clock in milliseconds. It may jump; it numbers changes, and bridges a stop of the
     /// whole cluster.
     pub wall: u64,
 }
+
+impl Now {
+    /// Returns the time at the beginning of a millisecond.
+    pub const fn exact(moment: MonotonicMillis, wall: u64) -> Now {
+        Now { moment, rounded_up: moment, wall }
+    }
+
+    /// Returns the time at this reading of the monotonic clock.
+    pub fn at(clock: Duration, wall: u64) -> Now {
+        let millis = |clock: Duration| u64::try_from(clock.as_millis()).unwrap_or(u64::MAX);
+        let moment = MonotonicMillis(millis(clock));
+        let rounded_up = MonotonicMillis(millis(clock.saturating_add(JUST_UNDER_A_MILLISECOND)));
+        Now { moment, rounded_up, wall }
+    }
+
+    /// Returns the later of two times on the monotonic clock, with the wall clock of the second.
+    pub(crate) fn max_with(self, later: Now) -> Now {
+        Now {
+            moment: self.moment.max(later.moment),
+            rounded_up: self.rounded_up.max(later.rounded_up),
+            wall: later.wall,
+        }
+    }
+}
+
+const JUST_UNDER_A_MILLISECOND: Duration = Duration::from_nanos(999_999);
 
 /// The version of a timer; the greater one is the later. A change numbered under a later epoch beats all
 /// changes of an earlier one, so that a primary that has not heard of its successor cannot overrule it.

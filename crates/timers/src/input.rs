@@ -118,7 +118,7 @@ pub enum TimerRefusal {
     NotReady,
     /// Too many requests are waiting already. Nothing was changed.
     Busy,
-    /// The primary holds the maximum number of timers. Nothing was changed.
+    /// The primary holds the maximum number or size of timers. Nothing was changed.
     Full,
     /// Some replica did not answer in time. The change may have been made, or may still be made.
     Unknown,
@@ -132,7 +132,7 @@ impl fmt::Display for TimerRefusal {
             TimerRefusal::NotReady => "this node is not in a cluster yet; nothing was changed",
             TimerRefusal::Busy => "too many requests are waiting; nothing was changed; retry later",
             TimerRefusal::Full => {
-                "the node that would keep this timer is full; nothing was changed"
+                "the node that would keep this timer is full (timers.maxmemory); nothing was changed"
             }
             TimerRefusal::Unknown => {
                 "a replica did not answer in time; the change may or may not take effect"
@@ -149,6 +149,9 @@ pub struct TimerSettings {
     /// A primary that holds this many timers and tombstones accepts no new ones. Timers handed over by other nodes
     /// are always accepted: they were promised.
     pub timers_max: usize,
+    /// The same for their size: a primary whose timers, copies and tombstones take this many bytes accepts no change
+    /// that adds to them.
+    pub bytes_max: u64,
     /// Maximum number of requests that wait for replicas at their coordinator.
     pub requests_max: usize,
     /// A rule that a test disables. A release build keeps all rules.
@@ -160,6 +163,7 @@ impl Default for TimerSettings {
         TimerSettings {
             calls: CallLimits::default(),
             timers_max: 10_000_000,
+            bytes_max: 1 << 30,
             requests_max: 10_000,
             broken: None,
         }

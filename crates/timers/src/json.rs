@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::ids::{ReplicationFactor, TimeSpan, TimerId};
 use crate::spec::{
     BODY_BYTES_MAX, CALL_TIMEOUT_DEFAULT, CALL_TIMEOUT_MAX, COMMAND_WORDS_MAX, Callback,
-    REPEATED_INTERVAL_MIN, RETRY_ATTEMPTS_MAX, RETRY_BACKOFF_MAX, Retry, SPAN_MAX, TAG_BYTES_MAX,
-    TAGS_MAX, TimerSpec, TimerTag,
+    REPEATED_INTERVAL_MIN, RETRY_ATTEMPTS_MAX, RETRY_BACKOFF_MAX, RETRY_BACKOFF_MIN, Retry,
+    SPAN_MAX, TAG_BYTES_MAX, TAGS_MAX, TimerSpec, TimerTag,
 };
 use crate::target::HttpTarget;
 
@@ -187,6 +187,9 @@ fn retry(root: &Map<String, Value>) -> Checked<Retry> {
         return bad(format!("retry.attempts must be a whole number up to {RETRY_ATTEMPTS_MAX}"));
     };
     let backoff = span(retry, "backoff", "retry.backoff", RETRY_BACKOFF_MAX)?;
+    if backoff.is_some_and(|backoff| attempts > 0 && backoff < RETRY_BACKOFF_MIN) {
+        return bad("retry.backoff must be at least 0.1 seconds");
+    }
     Ok(Retry { attempts, backoff: backoff.unwrap_or(Retry::NONE.backoff) })
 }
 

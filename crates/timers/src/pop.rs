@@ -341,7 +341,7 @@ impl Timers {
         if entry.version < popped.progress.version || has_ended_here {
             return self.want(from, id);
         }
-        let (due, stay) = (self.moment() + popped.due_in, self.era.stay);
+        let (due, stay) = (self.now.rounded_up + popped.due_in, self.era.stay);
         self.pops.remove(&id);
         self.change_entry(id, |entry| {
             entry.sequence = popped.progress.sequence;

@@ -84,11 +84,12 @@ impl Timers {
     /// before the node gets its first list of members.
     pub fn load(&mut self, bytes: &[u8]) -> Result<usize, SnapshotError> {
         let (saved_at, records) = decode(bytes)?;
-        let elapsed = self.now.wall.saturating_sub(saved_at);
+        // Both readings are rounded down: up to a millisecond less may have passed.
+        let elapsed = self.now.wall.saturating_sub(saved_at).saturating_sub(1);
         for record in &records {
             let record = later(record, TimeSpan(elapsed));
             let place = self.place(record.id, None);
-            let mut clock = UpdateContext { now: self.now.moment, stats: &mut self.stats };
+            let mut clock = UpdateContext { now: self.now.rounded_up, stats: &mut self.stats };
             self.table.put(&record, place, self.era, &mut clock);
         }
         self.resync_start(Basis::Unknown);

@@ -18,6 +18,8 @@ pub const TAGS_MAX: usize = 16;
 pub const TAG_BYTES_MAX: usize = 16;
 pub const COMMAND_WORDS_MAX: usize = 128;
 pub const RETRY_ATTEMPTS_MAX: u32 = 100;
+/// Minimum wait before a retry, so that a target that refuses is not called in a tight loop.
+pub const RETRY_BACKOFF_MIN: TimeSpan = TimeSpan(100);
 pub const RETRY_BACKOFF_MAX: TimeSpan = TimeSpan::from_secs(3600);
 pub const CALL_TIMEOUT_DEFAULT: TimeSpan = TimeSpan::from_secs(2);
 pub const CALL_TIMEOUT_MAX: TimeSpan = TimeSpan::from_secs(30);
@@ -70,7 +72,8 @@ impl Retry {
 
     /// Returns the wait before the next retry, after `made` retries have failed.
     pub fn wait(self, made: u32) -> TimeSpan {
-        self.backoff.times(1 << made.min(20)).min(RETRY_BACKOFF_MAX)
+        let wait = self.backoff.times(1 << made.min(20));
+        wait.max(RETRY_BACKOFF_MIN).min(RETRY_BACKOFF_MAX)
     }
 }
 
@@ -124,5 +127,7 @@ mod tests {
             [TimeSpan(500), TimeSpan(1000), TimeSpan(2000)]
         );
         assert_eq!(retry.wait(99), RETRY_BACKOFF_MAX);
+        let hasty = Retry { attempts: 9, backoff: TimeSpan::ZERO };
+        assert_eq!(hasty.wait(3), RETRY_BACKOFF_MIN, "a timer of an older node");
     }
 }

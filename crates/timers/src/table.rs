@@ -13,6 +13,8 @@ use crate::spec::TimerSpec;
 use crate::stats::Stats;
 use crate::wheel::Wheel;
 
+/// Bytes of an entry in the slab, the wheel and the index.
+const ENTRY_BYTES: u64 = 72 + 24 + 18;
 /// Entries are stored in blocks, so that growing copies nothing and wastes little.
 const BLOCK: usize = 1024;
 /// Delay of each backup's turn after that of the replica before it.
@@ -89,6 +91,11 @@ impl TimerEntry {
         self.body.len()
     }
 
+    /// Returns the memory that the entry takes.
+    fn weight(&self) -> u64 {
+        ENTRY_BYTES + self.body.len() as u64
+    }
+
     fn has_tags(&self) -> bool {
         self.body.first().is_some_and(|tags| *tags > 0)
     }
@@ -132,6 +139,7 @@ pub(crate) struct TimerTable {
     index: BTreeMap<TimerKey, u32>,
     wheel: Wheel,
     pending: usize,
+    bytes: u64,
 }
 
 impl TimerTable {
@@ -142,7 +150,13 @@ impl TimerTable {
             index: BTreeMap::new(),
             wheel: Wheel::new(now),
             pending: 0,
+            bytes: 0,
         }
+    }
+
+    /// Returns the memory of all entries.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Returns the number of timers that have yet to pop.
@@ -179,8 +193,7 @@ impl TimerTable {
     ) {
         let (interval, left, due, body) = match &record.life {
             TimerLife::Pending { spec, left, due_in, .. } => {
-                let body = postcard::to_allocvec(spec).expect("a description can be written");
-                (spec.interval, *left, clock.now + *due_in, body.into_boxed_slice())
+                (spec.interval, *left, clock.now + *due_in, packed(spec))
             }
             TimerLife::Ended { forget_in } => {
                 (TimeSpan::ZERO, 0, clock.now + *forget_in, Box::default())
@@ -294,6 +307,7 @@ impl TimerTable {
     }
 
     fn count_in(&mut self, place: u32, stats: &mut Stats) {
+        self.bytes += self.entry(place).weight();
         let entry = self.entry(place);
         if entry.is_pending() {
             if entry.place == ReplicaRank::Replica(0) {
@@ -307,6 +321,7 @@ impl TimerTable {
     }
 
     fn count_out(&mut self, place: u32, stats: &mut Stats) {
+        self.bytes -= self.entry(place).weight();
         let entry = self.entry(place);
         if entry.is_pending() {
             if entry.place == ReplicaRank::Replica(0) {
@@ -334,6 +349,11 @@ impl TimerTable {
 pub(crate) struct UpdateContext<'a> {
     pub(crate) now: MonotonicMillis,
     pub(crate) stats: &'a mut Stats,
+}
+
+/// Returns a description as it is stored.
+pub(crate) fn packed(spec: &TimerSpec) -> Box<[u8]> {
+    postcard::to_allocvec(spec).expect("a description can be written").into_boxed_slice()
 }
 
 /// Returns how long a deleted or finished timer is remembered.

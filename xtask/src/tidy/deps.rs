@@ -10,10 +10,11 @@ use crate::workspace::cargo;
 
 /// The allowed dependencies of our pure crates, and of `net`, on other crates of ours. The remaining crates,
 /// which do I/O, may use any of these.
-const DIRECTIONS: [(&str, &[&str]); 10] = [
+const DIRECTIONS: [(&str, &[&str]); 11] = [
     ("placement", &[]),
     ("resp", &[]),
-    ("store", &["placement"]),
+    ("containers", &["placement"]),
+    ("store", &["containers", "placement"]),
     ("settings", &["timers"]),
     ("commands", &["cluster", "placement", "resp", "settings", "store", "timers"]),
     ("cluster", &["placement", "store"]),

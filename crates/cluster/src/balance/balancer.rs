@@ -5,25 +5,33 @@
 //! (`Engagement`); it refuses any other meanwhile, because a transfer is already in progress.
 //! `decide.rs` decides on the next move; `message.rs` shows the conversation.
 
+mod leaving; //  Leaving, the safe way and the quick way.
+mod shedding; // Memory: moves outside the plan.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::decide::{
-    Decision, PlanCursor, PlanView, Step, StepKind, decide, decide_leaving, promotion_rule,
-};
+use super::batch::{self, promotions_allowed};
+use super::decide::{Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide};
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Readiness, Vitals};
+use super::memory::MemoryReport;
 use super::message::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
 };
 use super::pace::Pace;
 use crate::Moment;
-use crate::map::{Change, Epoch, Load, Member, NodeId};
-use placement::SplitMix64;
+use crate::map::{Epoch, LeaveWay, Load, NodeId};
+use placement::{Hashmask, SplitMix64};
 
 /// Timeout for load levels, and for an answer to an offer.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
+/// Time after which a node that found no room for its copies looks for it again: in a cluster at its limit all
+/// nodes do that.
+const SHED_WAIT: Duration = Duration::from_secs(5);
+/// Time for which a node that refused a copy for want of memory is not just offered the next one.
+const FULL_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Balancer {
     me: NodeId,
@@ -45,12 +53,23 @@ pub struct Balancer {
     seen: (Epoch, PlanCursor),
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
+    memory: MemoryReport,
+    /// Bytes of the copies this node has agreed to take since its vitals were measured, estimated.
+    taken_bytes: u64,
+    /// Bytes of the copies given to each node for want of memory since the last report of this node.
+    shed_to: BTreeMap<NodeId, u64>,
+    /// No node had room for a copy: asked again then.
+    shed_again_at: Moment,
+    /// Until then a planned taker has no room, and the levels of all nodes matter.
+    full_until: Moment,
+    /// Nodes whose links stand, as far as this one knows: nothing is offered to the others.
+    linked: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Stay,
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
@@ -94,12 +113,19 @@ impl Balancer {
             last_pings: None,
             turn: Turn::Mine,
             backoff: Backoff::default(),
+            memory: MemoryReport::default(),
+            taken_bytes: 0,
+            shed_to: BTreeMap::new(),
+            shed_again_at: Moment::START,
+            full_until: Moment::START,
+            linked: BTreeSet::new(),
             seen: (Epoch(0), PlanCursor::default()),
         }
     }
 
     pub fn set_vitals(&mut self, vitals: Vitals) {
         self.vitals = vitals;
+        self.taken_bytes = 0;
     }
 
     /// Returns the latest load levels of the other nodes, as far as they were asked.
@@ -127,6 +153,7 @@ impl Balancer {
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
             BalanceInput::Message { from, message } => {
+                self.note_link(now, view, from, out);
                 self.on_message(now, view, from, message, out);
             }
             BalanceInput::Timer(Timer::Event { number }) => {
@@ -141,9 +168,16 @@ impl Balancer {
                 self.on_answer_due(now, attempt, out);
             }
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
-            BalanceInput::FillDone { attempt } => self.on_fill_done(view, attempt, out),
+            BalanceInput::FillDone { attempt, buckets } => {
+                self.on_fill_done(now, view, attempt, &buckets, out);
+            }
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
-            BalanceInput::Leave => self.on_leave(now, view, out),
+            BalanceInput::Memory(report) => self.on_memory(now, view, report, out),
+            BalanceInput::LinkUp { node } => self.on_link_up(now, view, node, out),
+            BalanceInput::LinkDown { node } => {
+                self.linked.remove(&node);
+            }
+            BalanceInput::Leave(way) => self.on_leave(now, view, way, out),
         }
         self.notice_the_end(now, view, out);
     }
@@ -157,7 +191,11 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         match message {
-            BalanceMessage::Ping => send(out, from, BalanceMessage::Pong),
+            BalanceMessage::Ping => {
+                send(out, from, BalanceMessage::Pong);
+                // A node that has just joined pings when it knows the map; before that it answers nothing.
+                self.ask_again(now, view, from, out);
+            }
             BalanceMessage::Pong => {}
             BalanceMessage::AskLevels { round } => {
                 send(out, from, BalanceMessage::Levels { round, levels: self.levels(view) });
@@ -165,28 +203,26 @@ impl Balancer {
             BalanceMessage::Levels { round, levels } => {
                 self.on_levels(now, view, from, round, levels, out);
             }
-            BalanceMessage::Offer { attempt, bucket, basis, what } => {
+            BalanceMessage::Offer { attempt, buckets, basis, what } => {
                 let part = MoveRole::Taking { what };
-                let offer = Engagement { attempt, bucket, basis, taker: self.me, part };
+                let offer = Engagement { attempt, buckets, basis, taker: self.me, part };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            BalanceMessage::Fetch { attempt, bucket, basis, taker } => {
-                let part = MoveRole::Sourcing { proposed: None };
-                self.agree_or_refuse(
-                    now,
-                    view,
-                    from,
-                    Engagement { attempt, bucket, basis, taker, part },
-                    out,
-                );
+            BalanceMessage::Fetch { attempt, buckets, basis, taker } => {
+                let part = MoveRole::Sourcing { proposed: Vec::new() };
+                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, part };
+                self.agree_or_refuse(now, view, from, wanted, out);
                 if self.is_engaged_in(attempt) {
-                    out.push(BalanceAction::StartFill { attempt, bucket, taker });
+                    out.push(BalanceAction::StartFill { attempt, buckets, taker });
                 }
             }
             BalanceMessage::Accept { attempt, levels } => {
                 self.on_accept(now, view, from, attempt, levels, out);
             }
-            BalanceMessage::Refuse { attempt, because: _ } => {
+            BalanceMessage::Refuse { attempt, because } => {
+                if because == Refused::Full {
+                    self.full_until = now + FULL_WAIT;
+                }
                 self.on_refuse(now, from, attempt, out);
             }
             BalanceMessage::Forget { attempt } => {
@@ -205,12 +241,26 @@ impl Balancer {
         {
             return; // One move at a time: the end of this one schedules the next event.
         }
-        if self.intent != Intent::Stay {
-            return self.go_on_leaving(now, view, out);
+        match self.intent {
+            Intent::Leave(_) if !self.is_marked(view) => return self.mark_again(now, view, out),
+            Intent::Leave(way) if self.may_leave(view, way) => {
+                return self.ask_to_leave(now, way, out);
+            }
+            Intent::Leave(LeaveWay::Quick) => return self.hand_on(now, view, out),
+            // A node of weight 0 carries out its part of the plan, in which it holds nothing.
+            Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
         let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
+            if self.has_surplus(now, view) {
+                return self.ask_levels(others(view, self.me), view, out);
+            }
             self.ping_all(now, view, out);
-            let pace = if view.plan.is_done(view.map) { Pace::Seldom } else { Pace::Often };
+            let is_done = view.plan.is_done(view.map);
+            let pace = match self.intent {
+                Intent::Leave(_) => Pace::Soon,
+                Intent::Stay if is_done => Pace::Seldom,
+                Intent::Stay => Pace::Often,
+            };
             return self.set_event(now, pace, out);
         };
         if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
@@ -221,16 +271,45 @@ impl Balancer {
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
         // that lacks backups, or a promotion, and a busy partner will refuse.
-        if view.is_below_share(self.me) || possible.step.kind == StepKind::Drop {
+        if possible.step.kind == StepKind::Drop {
             return self.begin(now, view, possible, out);
         }
-        self.ask_levels(view, out);
+        let is_full = now < self.full_until;
+        if view.is_below_share(self.me) && !is_full {
+            return self.begin_if_linked(now, view, possible, out);
+        }
+        let asks_all = is_full || self.has_surplus(now, view);
+        let partners = || view.partners(self.me, &self.seen.1);
+        let asked = if asks_all { others(view, self.me) } else { partners() };
+        self.ask_levels(asked, view, out);
+    }
+
+    /// Begins a move for which no load levels are needed. The taker may have joined just now, and have no
+    /// link yet; then this node waits for it.
+    fn begin_if_linked(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        decision: Decision,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        let taker = decision.step.taker;
+        if self.linked.contains(&taker) {
+            return self.begin(now, view, decision, out);
+        }
+        send(out, taker, BalanceMessage::Ping);
+        self.set_event(now, Pace::Soon, out);
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
-    /// that has just joined may have no link yet: the request is lost then, and costs `ANSWER_WAIT`.
-    fn ask_levels(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let waiting = view.partners(self.me, &self.seen.1);
+    /// that has just joined may have no link or no map yet: the request is lost then, and repeated by
+    /// `ask_again`.
+    fn ask_levels(
+        &mut self,
+        waiting: BTreeSet<NodeId>,
+        view: PlanView,
+        out: &mut Vec<BalanceAction>,
+    ) {
         self.rounds += 1;
         let round = self.rounds;
         for node in &waiting {
@@ -239,6 +318,55 @@ impl Balancer {
         out.push(BalanceAction::SetTimer { timer: Timer::LevelsDue { round }, after: ANSWER_WAIT });
         let epoch = view.map.epoch();
         self.asking = Some(LevelsRound { round, epoch, waiting, answers: BTreeMap::new() });
+    }
+
+    /// Repeats what was lost because the link did not stand yet.
+    fn on_link_up(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        self.note_link(now, view, node, out);
+        self.ask_again(now, view, node, out);
+    }
+
+    /// Repeats a request for load levels that a node has not answered.
+    fn ask_again(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        let asking = self.asking.as_ref().filter(|asking| asking.waiting.contains(&node));
+        let Some(round) = asking.map(|asking| asking.round) else { return };
+        if view.is_below_share(self.me) {
+            // By the present map it needs no load levels.
+            self.asking = None;
+            self.set_event(now, Pace::MyTurn, out);
+        } else {
+            send(out, node, BalanceMessage::AskLevels { round });
+        }
+    }
+
+    /// Records that the link to a node stands; this node may have waited for that.
+    fn note_link(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        node: NodeId,
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.linked.insert(node) {
+            return;
+        }
+        self.linked.retain(|node| view.map.member(*node).is_some());
+        let is_idle = self.engagement.is_none() && self.asking.is_none();
+        if is_idle && view.plan.concerning(self.me).next().is_some() {
+            self.set_event(now, Pace::MyTurn, out);
+        }
     }
 
     fn on_levels(
@@ -285,14 +413,28 @@ impl Balancer {
         let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
         let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
-        match decide(view, self.me, &mut self.seen.1, readiness) {
+        let decision = decide(view, self.me, &mut self.seen.1, readiness)
+            .or_else(|| self.decide_for_memory(view, &asking.answers, readiness));
+        match decision {
             Some(decision) => self.begin(now, view, decision, out),
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
                 self.set_event(now, Pace::MyTurn, out);
             }
-            None => self.set_event(now, Pace::Soon, out),
+            None => {
+                let is_full = |node: &NodeId| readiness(*node) == Readiness::Full;
+                let no_room = asking.answers.keys().any(is_full);
+                if no_room {
+                    self.full_until = now + FULL_WAIT;
+                }
+                let has_surplus = self.has_surplus(now, view);
+                if has_surplus {
+                    self.shed_again_at = now + SHED_WAIT;
+                }
+                let waits = no_room || has_surplus;
+                self.set_event(now, if waits { Pace::Often } else { Pace::Soon }, out);
+            }
         }
     }
 
@@ -313,31 +455,50 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: PlanView,
-        decision: Decision,
+        mut decision: Decision,
         out: &mut Vec<BalanceAction>,
     ) {
         let Step { kind, bucket, taker, .. } = decision.step;
+        if decision.rule == Reason::ShortOfMemory {
+            let bytes = self.memory.copies.get(&bucket).copied().unwrap_or(0);
+            *self.shed_to.entry(taker).or_default() += bytes;
+        }
         if kind == StepKind::Drop {
             let changes = Engagement::drop_changes(view, &decision.step);
             out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
             out.push(BalanceAction::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
-        self.attempts += 1;
-        let attempt = Attempt { giver: self.me, number: self.attempts };
+        let attempt = self.next_attempt();
         let basis = view.plan.basis();
         let what = match kind {
             StepKind::Promote | StepKind::Drop => Offered::Promotion,
             StepKind::Fill => Offered::Fill,
             StepKind::GivePrimary | StepKind::GiveBackup => Offered::Gift,
         };
+        let buckets = self.buckets_together(view, &decision);
+        decision.buckets = buckets.len();
         let part = MoveRole::Offering { decision: Box::new(decision) };
-        self.engagement = Some(Engagement { attempt, bucket, basis, taker, part });
-        send(out, taker, BalanceMessage::Offer { attempt, bucket, basis, what });
+        let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
+        send(out, taker, offer);
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
         });
+    }
+
+    /// Returns the buckets that move together with the decided one: as many as the taker has room for.
+    fn buckets_together(&self, view: PlanView, decision: &Decision) -> Vec<Hashmask> {
+        if self.intent != Intent::Stay || decision.rule == Reason::ShortOfMemory {
+            return vec![decision.step.bucket];
+        }
+        let mut buckets = batch::buckets_of(view, &self.seen.1, decision);
+        if let Some(levels) = self.heard.get(&decision.step.taker) {
+            let fit = levels.vitals.memory.room() / self.average_copy(view).max(1);
+            buckets.truncate(usize::try_from(fit).unwrap_or(usize::MAX).max(1));
+        }
+        buckets
     }
 
     fn on_accept(
@@ -358,7 +519,7 @@ impl Balancer {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
-                engagement.part = MoveRole::Giving { step: decision.step, proposed: None };
+                engagement.part = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
                 out.push(BalanceAction::Decided(*decision));
             }
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
@@ -374,11 +535,15 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let step = decision.step;
-        let promotes = step.kind == StepKind::Promote;
-        if promotes && !self.may_still_promote(view, &decision, levels) {
-            let attempt = self.engagement.as_ref().expect("agreed on just now").attempt;
-            send(out, step.taker, BalanceMessage::Forget { attempt });
-            return self.disengage(now, Pace::Soon, out);
+        if step.kind == StepKind::Promote {
+            let allowed = self.promotions_still_allowed(view, &decision, levels);
+            let engagement = self.engagement.as_mut().expect("agreed on just now");
+            if allowed == 0 {
+                let attempt = engagement.attempt;
+                send(out, step.taker, BalanceMessage::Forget { attempt });
+                return self.disengage(now, Pace::Soon, out);
+            }
+            engagement.buckets.truncate(allowed);
         }
         if step.source == self.me {
             return self.start_own(view, decision, out);
@@ -386,36 +551,40 @@ impl Balancer {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
         engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
-        let (bucket, taker) = (step.bucket, step.taker);
-        send(out, step.source, BalanceMessage::Fetch { attempt, bucket, basis, taker });
+        let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+        send(out, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
             after: ANSWER_WAIT,
         });
     }
 
-    /// Returns whether the promotion still helps, by the latest numbers the taker has sent.
-    fn may_still_promote(
+    /// Returns how many promotions still help, by the latest numbers the taker has sent.
+    fn promotions_still_allowed(
         &mut self,
         view: PlanView,
         decision: &Decision,
         levels: LoadLevels,
-    ) -> bool {
+    ) -> usize {
+        if self.intent != Intent::Stay {
+            return 1;
+        }
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
         let phase = view.phase(&mut self.seen.1);
-        self.intent != Intent::Stay || promotion_rule(view, &decision.step, taker, phase).is_some()
+        promotions_allowed(view, &decision.step, taker, phase, decision.buckets)
     }
 
     /// Starts the promotion or the fill itself, because the giver is the primary.
     fn start_own(&mut self, view: PlanView, decision: Decision, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, step) = (engagement.attempt, decision.step);
-        let mut proposed = None;
+        let mut proposed = Vec::new();
         if step.kind == StepKind::Promote {
-            proposed = engagement.propose_promotion(view, out);
+            proposed = engagement.propose_promotions(view, out);
         } else {
-            out.push(BalanceAction::StartFill { attempt, bucket: step.bucket, taker: step.taker });
+            let (buckets, taker) = (engagement.buckets.clone(), step.taker);
+            out.push(BalanceAction::StartFill { attempt, buckets, taker });
         }
         engagement.part = MoveRole::Giving { step, proposed };
         out.push(BalanceAction::Decided(decision));
@@ -468,13 +637,17 @@ impl Balancer {
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.is_awaited(self.me);
-        let refusal = if wanted.basis != view.plan.basis() || !wanted.fits(view, self.me) {
+        let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
+        let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
+        let refusal = if !fits {
             Some(Refused::OtherMap)
         } else if self.engagement.is_some()
             || brings && wanted.taker == self.me
             || self.backoff.is_waiting(now, wanted.taker)
         {
             Some(Refused::Busy)
+        } else if self.has_no_room_for(&wanted) {
+            Some(Refused::Full)
         } else {
             None
         };
@@ -482,13 +655,26 @@ impl Balancer {
             return send(out, giver, BalanceMessage::Refuse { attempt, because });
         }
         send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
+        if matches!(wanted.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
+            self.taken_bytes += self.average_copy(view) * wanted.buckets.len() as u64;
+        }
         self.engagement = Some(wanted);
     }
 
-    fn on_fill_done(&mut self, view: PlanView, attempt: Attempt, out: &mut Vec<BalanceAction>) {
-        if self.is_engaged_in(attempt) {
-            let engagement = self.engagement.as_mut().expect("engaged in this attempt");
-            engagement.propose_copy(view, out);
+    fn on_fill_done(
+        &mut self,
+        now: Moment,
+        view: PlanView,
+        attempt: Attempt,
+        filled: &[Hashmask],
+        out: &mut Vec<BalanceAction>,
+    ) {
+        if !self.is_engaged_in(attempt) {
+            return;
+        }
+        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        if !engagement.propose_copies(view, filled, out) {
+            self.abandon(now, out);
         }
     }
 
@@ -504,10 +690,15 @@ impl Balancer {
             return;
         };
         if engagement.basis != view.plan.basis() {
-            if !engagement.is_planned(view) {
+            // If some buckets have moved, the others move later. Checked before those that have moved are left
+            // out, as no longer planned.
+            let is_over = engagement.is_over(view);
+            if is_over || !engagement.keep_planned(view) {
                 return self.abandon(now, out);
             }
             engagement.basis = view.plan.basis();
+            let (attempt, buckets) = (engagement.attempt, engagement.buckets.clone());
+            out.push(BalanceAction::NarrowFill { attempt, buckets });
         }
         engagement.go_on(view, out);
         if engagement.has_failed(view) {
@@ -540,56 +731,17 @@ impl Balancer {
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }
 
-    // ---- Leaving: hand on the buckets served here, then leave.
-
-    fn on_leave(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if self.intent != Intent::Stay {
-            return;
-        }
-        self.intent = Intent::Leave;
-        self.mark_as_leaving(view, out);
-        self.set_event(now, Pace::Soon, out);
-    }
-
-    fn is_marked(&self, view: PlanView) -> bool {
-        view.map.member(self.me).is_some_and(|member| member.weight == 0)
-    }
-
-    /// Proposes weight 0 for this node: plans then treat it as gone, and no node gives it anything
-    /// more.
-    fn mark_as_leaving(&self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if let Some(member) = view.map.member(self.me) {
-            let weightless = Member { weight: 0, ..member.clone() };
-            let changes = vec![Change::Join(weightless)];
-            out.push(BalanceAction::Propose { planned_at: None, changes });
-        }
-    }
-
-    fn go_on_leaving(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
-        if !self.is_marked(view) {
-            // The node's own earlier announcement was decided after its mark and has overwritten it.
-            if std::mem::take(&mut self.was_marked) {
-                self.mark_as_leaving(view, out);
-            }
-            return self.set_event(now, Pace::Soon, out);
-        }
-        if let Some(decision) = decide_leaving(view, self.me) {
-            return self.begin(now, view, decision, out);
-        }
-        if view.map.load(self.me).primaries == 0 {
-            // Proposed repeatedly until it is done: a node may die meanwhile and make this node a
-            // primary again.
-            let changes = vec![Change::Leave(self.me)];
-            out.push(BalanceAction::Propose { planned_at: None, changes });
-        }
-        self.set_event(now, Pace::Soon, out);
-    }
-
     // ---- Helpers.
+
+    fn next_attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        Attempt { giver: self.me, number: self.attempts }
+    }
 
     fn levels(&self, view: PlanView) -> LoadLevels {
         let busy = self.engagement.is_some();
-        LoadLevels::new(view.map.epoch(), view.map.load(self.me), self.vitals, busy)
+        let vitals = Vitals { memory: self.memory_now(), ..self.vitals };
+        LoadLevels::new(view.map.epoch(), view.map.load(self.me), vitals, busy)
     }
 
     fn is_engaged_in(&self, attempt: Attempt) -> bool {
@@ -617,6 +769,12 @@ impl Balancer {
     fn draw(&mut self) -> u64 {
         self.rng.draw()
     }
+}
+
+/// Returns the members that might take a copy from this node.
+fn others(view: PlanView, me: NodeId) -> BTreeSet<NodeId> {
+    let members = view.map.members().iter().filter(|it| it.id != me && it.weight > 0);
+    members.map(|member| member.id).collect()
 }
 
 fn send(out: &mut Vec<BalanceAction>, to: NodeId, message: BalanceMessage) {

@@ -2,7 +2,7 @@
 //!
 //! 1. Promote, if that evens out primaries and the giver does not end with fewer than the taker. While
 //!    anything is still to be copied, the taker may not end with more primaries than backups: it may
-//!    still get enough primaries by copies.
+//!    still get enough primaries by copies. A few promotions wait until there are more (`batch.rs`).
 //! 2. Fill a bucket of this node that has too few backups; one with a single copy first.
 //! 3. Give a copy away, of the kind this node has more of.
 //! 4. Drop a copy that is one too many.
@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use placement::Hashmask;
 use smallvec::SmallVec;
 
+use super::batch::{promotions_allowed, room_for};
 use super::levels::Readiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
@@ -66,12 +67,16 @@ pub enum Reason {
     TooManyCopies,
     /// The giver is about to leave.
     Leaving,
+    /// The giver is near its limit of memory.
+    ShortOfMemory,
 }
 
 /// A step, its reason, and the numbers behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decision {
     pub step: Step,
+    /// Number of buckets that move together. The step names the first of them.
+    pub buckets: usize,
     pub rule: Reason,
     pub giver: LoadAndShare,
     pub taker: LoadAndShare,
@@ -102,11 +107,23 @@ pub struct PlanCursor {
     open: Option<Vec<u32>>,
 }
 
+impl PlanCursor {
+    /// Returns the plans that concern the node and were not done at its last decision.
+    pub(super) fn open_plans<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a BucketPlan> {
+        self.open.iter().flatten().map(|place| &plan.buckets()[*place as usize])
+    }
+}
+
 impl PlanView<'_> {
     fn bucket(&self, plan: &BucketPlan) -> &Bucket {
         let bucket = self.map.bucket_at(plan.place);
         debug_assert_eq!(bucket.hashmask, plan.hashmask, "map and plan have the same basis");
         bucket
+    }
+
+    /// Returns the number of copies of a bucket on nodes that do not leave.
+    pub(super) fn staying_holders(&self, bucket: &Bucket) -> usize {
+        bucket.holders.iter().filter(|node| self.weight(**node) > 0).count()
     }
 
     fn weight(&self, node: NodeId) -> u64 {
@@ -141,8 +158,7 @@ impl PlanView<'_> {
                 last = node;
             }
         };
-        for place in seen.open.iter().flatten() {
-            let plan = &self.plan.buckets()[*place as usize];
+        for plan in seen.open_plans(self.plan) {
             let bucket = self.bucket(plan);
             let primary = bucket.primary();
             let given = |copy: &&NewCopy| copy.giver.or(primary) == Some(me);
@@ -195,15 +211,20 @@ pub fn decide(
     });
     let decider = Decider { view, me, phase, readiness: &readiness };
     let mine = || mine.iter().copied();
+    let promotion = decider.promotion(mine());
+    // Each promotion costs clients a redirect and a look at the map, so a few wait for more.
+    if promotion.as_ref().is_some_and(|it| decider.makes_a_batch(&it.step)) {
+        return promotion;
+    }
     decider
-        .promotion(mine())
-        .or_else(|| decider.fill(mine()))
+        .fill(mine())
         .or_else(|| decider.gift(mine()))
+        .or(promotion)
         .or_else(|| decider.drop(mine()))
 }
 
-/// Returns the next step of a node that wants to leave: hand on the buckets it serves. When it serves
-/// none any more, it can leave.
+/// Returns the next step of a node that leaves the quick way: hand on the buckets it serves. When it
+/// serves none any more, it can leave.
 pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
     let readiness = |_| Readiness::Free;
     let decider = Decider { view, me, phase: PlanPhase::Copied, readiness: &readiness };
@@ -223,10 +244,8 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
                 let mut missing = plan.missing(bucket);
                 let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
                 let Some(copy) = copy else { continue };
-                // If backups are wanted, this node stays a backup until it leaves.
-                let alone = view.map.copies_wanted() == 1;
-                let kind = if alone { StepKind::GivePrimary } else { StepKind::Fill };
-                decider.step(kind, bucket, copy.taker)
+                // This node stays a backup until it leaves.
+                decider.step(StepKind::Fill, bucket, copy.taker)
             }
         };
         let decision = decider.decision(step, Reason::Leaving);
@@ -240,13 +259,13 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
 
 /// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
 /// the taker has agreed and sent its own numbers.
-pub fn promotion_rule(
+pub(super) fn promotion_rule(
     view: PlanView,
     step: &Step,
+    giver: Load,
     taker: Load,
     phase: PlanPhase,
 ) -> Option<Reason> {
-    let giver = view.map.load(step.giver);
     let (giver_weight, taker_weight) = (view.weight(step.giver), view.weight(step.taker));
     let giver_after = u64::from(giver.primaries.saturating_sub(1)) * taker_weight;
     let taker_after = u64::from(taker.primaries + 1) * giver_weight;
@@ -275,9 +294,14 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         (self.readiness)(node) == Readiness::Free
     }
 
+    /// Returns whether the node can become primary of a bucket it holds, which needs no memory.
+    fn may_be_promoted(&self, node: NodeId) -> bool {
+        matches!((self.readiness)(node), Readiness::Free | Readiness::Full)
+    }
+
     fn decision(&self, step: Step, rule: Reason) -> Decision {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
-        Decision { step, rule, giver, taker }
+        Decision { step, buckets: 1, rule, giver, taker }
     }
 
     fn promotion<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
@@ -308,10 +332,17 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
     }
 
     fn promotion_rule(&self, step: &Step) -> Option<Reason> {
-        if !self.is_free(step.taker) {
+        if !self.may_be_promoted(step.taker) {
             return None;
         }
-        promotion_rule(self.view, step, self.view.map.load(step.taker), self.phase)
+        let load = |node| self.view.map.load(node);
+        promotion_rule(self.view, step, load(step.giver), load(step.taker), self.phase)
+    }
+
+    /// Returns whether the rules permit as many promotions like this one as move together.
+    fn makes_a_batch(&self, step: &Step) -> bool {
+        let (taker, room) = (self.view.map.load(step.taker), room_for(step.bucket));
+        promotions_allowed(self.view, step, taker, self.phase, room) == room
     }
 
     fn fill<'p>(&self, open: impl Iterator<Item = &'p BucketPlan>) -> Option<Decision> {
@@ -320,6 +351,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let bucket = self.view.bucket(plan);
             if bucket.primary() != Some(self.me) {
                 continue;
+            }
+            if self.view.staying_holders(bucket) >= self.view.map.copies_wanted() {
+                continue; // Another node has filled the gap, because the planned one had no room.
             }
             let mut gaps = plan.missing(bucket).filter(|copy| copy.giver.is_none());
             let Some(copy) = gaps.find(|copy| self.is_free(copy.taker)) else { continue };
@@ -358,9 +392,11 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             if best.is_some_and(|(lowest, _)| lowest <= rank) {
                 continue;
             }
-            let others = [Some(step.taker), (!serves).then_some(step.source)];
-            let mut others = others.into_iter().flatten().map(self.readiness);
-            if others.clone().any(|readiness| readiness == Readiness::Unfit) {
+            let source = if serves { Readiness::Free } else { (self.readiness)(step.source) };
+            // The source needs no memory.
+            let source = if source == Readiness::Full { Readiness::Free } else { source };
+            let mut others = [(self.readiness)(step.taker), source].into_iter();
+            if others.clone().any(|it| matches!(it, Readiness::Unfit | Readiness::Full)) {
                 continue;
             }
             // A better gift is worth waiting for, as long as none of its partners is unfit.
@@ -389,7 +425,9 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         let wanted = self.view.map.copies_wanted();
         open.find_map(|plan| {
             let bucket = self.view.bucket(plan);
-            if bucket.primary() != Some(self.me) || bucket.holders.len() <= wanted {
+            // A copy on a node that leaves is no reason to drop another one.
+            let has_extra = self.view.staying_holders(bucket) > wanted;
+            if bucket.primary() != Some(self.me) || !has_extra {
                 return None;
             }
             let given = plan.copies.iter().filter_map(|copy| copy.giver);
@@ -423,6 +461,7 @@ impl fmt::Display for Reason {
             Reason::Exchange => "exchange",
             Reason::TooManyCopies => "too many copies",
             Reason::Leaving => "leaving",
+            Reason::ShortOfMemory => "short of memory",
         })
     }
 }

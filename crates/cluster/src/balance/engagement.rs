@@ -1,21 +1,31 @@
 //! A node's part in one move: the answers it waits for, its proposals, and how it detects the end.
+//!
+//! A move is of one bucket, or of several that go together (`batch.rs`). Changes of all its buckets are
+//! proposed as one log entry, so one bucket that shows the change proves that the entry is decided.
+
+use std::collections::BTreeSet;
 
 use placement::Hashmask;
 
 use super::decide::{Decision, PlanView, Step, StepKind};
 use super::message::{Attempt, BalanceAction, Offered};
+use super::plan::BucketPlan;
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
 #[derive(Clone, Debug)]
 pub struct Engagement {
     pub attempt: Attempt,
-    pub bucket: Hashmask,
+    /// The buckets that move, in the order in which they are copied. Never empty.
+    pub buckets: Vec<Hashmask>,
     /// Basis of the plan this move belongs to. If the basis changes, the move ends unless the new plan
     /// contains it too.
     pub basis: Epoch,
     pub taker: NodeId,
     pub part: MoveRole,
 }
+
+/// Buckets, each with its epoch at the proposal. A later epoch means that the proposal has been decided.
+pub(super) type ProposedEpochs = Vec<(Hashmask, Epoch)>;
 
 #[derive(Clone, Debug)]
 pub enum MoveRole {
@@ -30,81 +40,106 @@ pub enum MoveRole {
     /// All partners have agreed. If the giver is the source too, it fills and proposes by itself.
     Giving {
         step: Step,
-        proposed: Option<Epoch>,
+        proposed: ProposedEpochs,
     },
     Taking {
         what: Offered,
     },
     Sourcing {
-        /// The bucket's epoch at the proposal. A later epoch means that the proposal has been decided.
-        proposed: Option<Epoch>,
+        proposed: ProposedEpochs,
     },
 }
 
 impl Engagement {
+    /// Returns the bucket by which `status` names the move.
+    pub fn bucket(&self) -> Hashmask {
+        *self.buckets.first().expect("a move has a bucket")
+    }
+
     fn giver(&self) -> NodeId {
         self.attempt.giver
     }
 
-    fn state<'a>(&self, view: PlanView<'a>) -> Option<&'a Bucket> {
-        view.map.bucket(self.bucket)
+    /// Returns the state of its buckets, without those that were split.
+    fn states<'a>(&'a self, view: PlanView<'a>) -> impl Iterator<Item = &'a Bucket> {
+        self.buckets.iter().filter_map(move |bucket| view.map.bucket(*bucket))
     }
 
     /// Returns whether this node can take the part it is asked to take.
     pub(super) fn fits(&self, view: PlanView, me: NodeId) -> bool {
-        let Some(bucket) = self.state(view) else { return false };
-        match self.part {
+        let fits = |bucket: &Bucket| match self.part {
             MoveRole::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
             MoveRole::Taking { what: Offered::Promotion } => bucket.backups().contains(&me),
             MoveRole::Sourcing { .. } => {
                 bucket.primary() == Some(me) && !bucket.is_held_by(self.taker)
             }
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Giving { .. } => true,
-        }
+        };
+        self.buckets.iter().all(|bucket| view.map.bucket(*bucket).is_some_and(fits))
     }
 
-    /// Returns whether the map shows that the move is complete, or can no longer complete.
+    /// Returns whether the map shows that the move is complete, or can no longer complete. Buckets of it
+    /// that the map does not show to have moved stay where they are: they are moved later.
     pub(super) fn is_over(&self, view: PlanView) -> bool {
-        let Some(bucket) = self.state(view) else { return true };
-        let taken = bucket.is_held_by(self.taker);
-        let served = bucket.primary() == Some(self.taker);
+        if self.states(view).next().is_none() {
+            return true;
+        }
+        let taken = |bucket: &Bucket| bucket.is_held_by(self.taker);
+        let served = |bucket: &Bucket| bucket.primary() == Some(self.taker);
         match &self.part {
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
             MoveRole::Giving { step, .. } => match step.kind {
-                StepKind::Promote => served,
-                StepKind::Fill => taken,
-                StepKind::GiveBackup => taken,
-                StepKind::GivePrimary => served,
+                StepKind::Promote | StepKind::GivePrimary => self.states(view).any(served),
+                StepKind::Fill | StepKind::GiveBackup => self.states(view).any(taken),
                 StepKind::Drop => true,
             },
-            MoveRole::Taking { what: Offered::Promotion } => served,
-            MoveRole::Taking { what: Offered::Fill } => taken,
+            MoveRole::Taking { what: Offered::Promotion } => self.states(view).any(served),
+            MoveRole::Taking { what: Offered::Fill } => self.states(view).any(taken),
             // A given primary arrives as a backup first, and is promoted a moment later.
-            MoveRole::Taking { what: Offered::Gift } => {
-                taken && bucket.primary() != Some(self.giver())
-            }
-            MoveRole::Sourcing { .. } => taken,
+            MoveRole::Taking { what: Offered::Gift } => self
+                .states(view)
+                .any(|bucket| taken(bucket) && bucket.primary() != Some(self.giver())),
+            MoveRole::Sourcing { .. } => self.states(view).any(taken),
         }
     }
 
-    /// Returns whether this node's proposal was decided but had no effect: the bucket has a later
-    /// epoch, but does not show the change.
+    /// Returns whether this node's proposal was decided but had no effect: every bucket has a later
+    /// epoch, and none shows the change.
     pub(super) fn has_failed(&self, view: PlanView) -> bool {
-        let Some(bucket) = self.state(view) else { return true };
+        if self.states(view).next().is_none() {
+            return true;
+        }
         let (proposed, kind) = match &self.part {
-            MoveRole::Giving { step, proposed } => (*proposed, step.kind),
-            MoveRole::Sourcing { proposed } => (*proposed, StepKind::GiveBackup),
+            MoveRole::Giving { step, proposed } => (proposed, step.kind),
+            MoveRole::Sourcing { proposed } => (proposed, StepKind::GiveBackup),
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
                 return false;
             }
         };
-        let done = match kind {
+        let is_done = |bucket: &Bucket| match kind {
             StepKind::Promote => bucket.primary() == Some(self.taker),
             StepKind::Fill | StepKind::GivePrimary | StepKind::GiveBackup | StepKind::Drop => {
                 bucket.is_held_by(self.taker)
             }
         };
-        proposed.is_some_and(|epoch| bucket.epoch > epoch) && !done
+        is_decided(view, proposed) && !self.states(view).any(is_done)
+    }
+
+    /// Returns whether the move only makes a copy that a node which leaves the quick way can do without:
+    /// another holder of the bucket stays.
+    pub(super) fn is_only_for_safety(&self, view: PlanView, me: NodeId) -> bool {
+        let is_promotion = match &self.part {
+            MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
+                decision.step.kind == StepKind::Promote
+            }
+            MoveRole::Giving { step, .. } => step.kind == StepKind::Promote,
+            MoveRole::Taking { what } => *what == Offered::Promotion,
+            MoveRole::Sourcing { .. } => false,
+        };
+        let stays = |node: &NodeId| {
+            *node != me && view.map.member(*node).is_some_and(|member| member.weight > 0)
+        };
+        !is_promotion && self.states(view).all(|bucket| bucket.holders.iter().any(stays))
     }
 
     /// Returns whether this node was the giver of a copy, and not only of a promotion.
@@ -112,51 +147,88 @@ impl Engagement {
         matches!(&self.part, MoveRole::Giving { step, .. } if step.kind != StepKind::Promote)
     }
 
-    /// Proposes the taker as a holder, once the fill is complete. A backup that is given away is
-    /// dropped in the same log entry, a primary after its handover.
-    pub(super) fn propose_copy(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let Some(bucket) = self.state(view) else { return };
-        let (expected, giver) = (bucket.epoch, self.giver());
-        let mut changes =
-            vec![Change::AddBackup { bucket: self.bucket, node: self.taker, expected }];
-        let drop = drop_of(self.bucket, giver, expected.next());
-        match &mut self.part {
+    /// Proposes the taker as a holder of these buckets, whose fills are complete. A backup that is given
+    /// away is dropped in the same log entry, a primary after its handover. Returns false if the move
+    /// contains none of them any more.
+    pub(super) fn propose_copies(
+        &mut self,
+        view: PlanView,
+        filled: &[Hashmask],
+        out: &mut Vec<BalanceAction>,
+    ) -> bool {
+        let (taker, giver) = (self.taker, self.giver());
+        let filled = self.states(view).filter(|bucket| filled.contains(&bucket.hashmask));
+        let filled: ProposedEpochs = filled.map(|it| (it.hashmask, it.epoch)).collect();
+        let drops = match &mut self.part {
             MoveRole::Sourcing { proposed } => {
-                *proposed = Some(expected);
-                changes.push(drop);
+                proposed.clone_from(&filled);
+                true
             }
-            MoveRole::Giving { proposed, .. } => *proposed = Some(expected),
+            MoveRole::Giving { proposed, .. } => {
+                proposed.clone_from(&filled);
+                false
+            }
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
-                return;
+                return true;
+            }
+        };
+        if filled.is_empty() {
+            return false;
+        }
+        let mut changes = Vec::new();
+        for (bucket, expected) in filled.iter().copied() {
+            changes.push(Change::AddBackup { bucket, node: taker, expected });
+            if drops {
+                changes.push(drop_of(bucket, giver, expected.next()));
             }
         }
+        self.buckets = filled.iter().map(|(bucket, _)| *bucket).collect();
         self.propose(changes, out);
+        true
     }
 
-    /// Proposes the promotion that was agreed on; returns the epoch it expects.
-    pub(super) fn propose_promotion(
+    /// Proposes the promotions that were agreed on; returns the epochs they expect.
+    pub(super) fn propose_promotions(
         &self,
         view: PlanView,
         out: &mut Vec<BalanceAction>,
-    ) -> Option<Epoch> {
-        let expected = self.state(view)?.epoch;
-        let (bucket, node) = (self.bucket, self.taker);
-        self.propose(vec![Change::Promote { bucket, node, expected }], out);
-        Some(expected)
+    ) -> ProposedEpochs {
+        let known = self.states(view).map(|bucket| (bucket.hashmask, bucket.epoch));
+        let proposed: ProposedEpochs = known.collect();
+        let promote = |(bucket, expected): &(Hashmask, Epoch)| Change::Promote {
+            bucket: *bucket,
+            node: self.taker,
+            expected: *expected,
+        };
+        self.propose(proposed.iter().map(promote).collect(), out);
+        proposed
     }
 
-    /// Proposes the handover of a given primary once the taker is in sync.
+    /// Proposes the next step of giving primaries away: once the taker holds its copies, it is promoted
+    /// and this node drops its own.
     pub(super) fn go_on(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
-        let Some(bucket) = self.state(view) else { return };
-        let (hashmask, taker, giver) = (self.bucket, self.taker, self.giver());
-        let MoveRole::Giving { step, proposed: Some(proposed) } = &mut self.part else { return };
-        let in_sync = bucket.is_held_by(taker) && bucket.primary() == Some(giver);
-        if step.kind == StepKind::GivePrimary && in_sync && bucket.epoch > *proposed {
-            let expected = bucket.epoch;
-            *proposed = expected;
-            let promote = Change::Promote { bucket: hashmask, node: taker, expected };
-            let drop = drop_of(hashmask, giver, expected.next());
-            self.propose(vec![promote, drop], out);
+        let (taker, giver) = (self.taker, self.giver());
+        let MoveRole::Giving { step, proposed } = &self.part else { return };
+        if step.kind != StepKind::GivePrimary || !is_decided(view, proposed) || self.is_over(view) {
+            return;
+        }
+        let arrived = self
+            .states(view)
+            .filter(|bucket| bucket.is_held_by(taker) && bucket.primary() == Some(giver))
+            .map(|bucket| (bucket.hashmask, bucket.epoch));
+        let arrived: ProposedEpochs = arrived.collect();
+        if arrived.is_empty() {
+            return;
+        }
+        let mut changes = Vec::new();
+        for (bucket, expected) in arrived.iter().copied() {
+            changes.push(Change::Promote { bucket, node: taker, expected });
+            changes.push(drop_of(bucket, giver, expected.next()));
+        }
+        self.buckets = arrived.iter().map(|(bucket, _)| *bucket).collect();
+        self.propose(changes, out);
+        if let MoveRole::Giving { proposed, .. } = &mut self.part {
+            *proposed = arrived;
         }
     }
 
@@ -164,12 +236,23 @@ impl Engagement {
         out.push(BalanceAction::Propose { planned_at: Some(self.basis), changes });
     }
 
-    /// Returns whether the plan of a new basis contains this move too.
-    pub(super) fn is_planned(&self, view: PlanView) -> bool {
-        let mut plans = view.plan.concerning(self.taker);
-        let Some(plan) = plans.find(|plan| plan.hashmask == self.bucket) else { return false };
+    /// Limits the move to the buckets that the plan of a new basis moves in the same way. Returns false
+    /// if there are none.
+    pub(super) fn keep_planned(&mut self, view: PlanView) -> bool {
+        let plans = view.plan.concerning(self.taker);
+        let planned = plans.filter(|plan| self.is_planned(view, plan)).map(|plan| plan.hashmask);
+        let planned: BTreeSet<Hashmask> = planned.collect();
+        if !self.buckets.iter().any(|bucket| planned.contains(bucket)) {
+            return false;
+        }
+        self.buckets.retain(|bucket| planned.contains(bucket));
+        true
+    }
+
+    fn is_planned(&self, view: PlanView, plan: &BucketPlan) -> bool {
         let mut copies = plan.copies.iter().filter(|copy| copy.taker == self.taker);
-        let serves = self.state(view).and_then(Bucket::primary) == Some(self.giver());
+        let primary = view.map.bucket(plan.hashmask).and_then(Bucket::primary);
+        let serves = primary == Some(self.giver());
         match &self.part {
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
             MoveRole::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
@@ -206,6 +289,14 @@ impl Engagement {
         let (bucket, node, because) = (step.bucket, step.taker, DropReason::Balance);
         vec![Change::DropBackup { bucket, node, expected: state.epoch, because }]
     }
+}
+
+/// Returns whether something was proposed and the map shows that it was decided.
+fn is_decided(view: PlanView, proposed: &ProposedEpochs) -> bool {
+    let passed = |(bucket, epoch): &(Hashmask, Epoch)| {
+        view.map.bucket(*bucket).is_none_or(|bucket| bucket.epoch > *epoch)
+    };
+    !proposed.is_empty() && proposed.iter().all(passed)
 }
 
 fn drop_of(bucket: Hashmask, node: NodeId, expected: Epoch) -> Change {

@@ -3,6 +3,7 @@
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
+use super::memory::MemoryLevel;
 use crate::map::{Epoch, Load};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -16,12 +17,13 @@ pub struct LoadLevels {
     pub busy: bool,
 }
 
-/// A node's report about its process and machine. Decisions use only `condition` so far.
+/// A node's report about its process and machine. Decisions use `condition` and `memory`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Vitals {
     pub bytes: u64,
     pub ops_per_second: u64,
     pub condition: Condition,
+    pub memory: MemoryLevel,
     /// Bytes sent to backups and not acknowledged yet.
     pub lag_bytes: u64,
     /// The bucket that is being copied from this node, if any.
@@ -41,7 +43,7 @@ pub struct FillProgress {
 pub enum Condition {
     #[default]
     Well,
-    /// Out of memory, out of disk, or stalling: the node should get nothing more.
+    /// Its threads stall, its disk does not sync, or it is cut off: the node should get nothing more.
     Sick,
 }
 
@@ -51,6 +53,8 @@ pub enum Readiness {
     Free,
     /// The node takes part in another move.
     Busy,
+    /// The node can take part, but is near its limit of memory: it takes no copy.
+    Full,
     /// The node is sick, or does not answer.
     Unfit,
 }
@@ -59,6 +63,7 @@ impl LoadLevels {
     pub fn readiness(&self) -> Readiness {
         match self.vitals.condition {
             Condition::Sick => Readiness::Unfit,
+            Condition::Well if self.vitals.memory.is_crowded() => Readiness::Full,
             Condition::Well if self.busy => Readiness::Busy,
             Condition::Well => Readiness::Free,
         }

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::decide::Decision;
 use super::levels::LoadLevels;
-use crate::map::{Change, Epoch, NodeId};
+use super::memory::MemoryReport;
+use crate::map::{Change, Epoch, LeaveWay, NodeId};
 
-/// Conversation that moves a copy of bucket b from the giver A to the taker C; B is the primary (often
-/// A itself):
+/// Conversation that moves a copy of bucket b, or copies of several (`batch.rs`), from the giver A to the
+/// taker C; B is the primary (often A itself):
 ///
 /// ~~~text
 /// A -> C  AskLevels    how much do you have?
@@ -24,7 +25,7 @@ use crate::map::{Change, Epoch, NodeId};
 ///
 /// A promotion is an `Offer` too; A then proposes it. After a change of basis a move continues if the
 /// new plan contains it too; otherwise all three nodes forget it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum BalanceMessage {
     Ping,
     Pong,
@@ -37,13 +38,13 @@ pub enum BalanceMessage {
     },
     Offer {
         attempt: Attempt,
-        bucket: Hashmask,
+        buckets: Vec<Hashmask>,
         basis: Epoch,
         what: Offered,
     },
     Fetch {
         attempt: Attempt,
-        bucket: Hashmask,
+        buckets: Vec<Hashmask>,
         basis: Epoch,
         taker: NodeId,
     },
@@ -61,7 +62,7 @@ pub enum BalanceMessage {
     },
 }
 
-/// One attempt of one giver to give one bucket away.
+/// One attempt of one giver to give buckets away.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Attempt {
     pub giver: NodeId,
@@ -83,10 +84,12 @@ pub enum Refused {
     Busy,
     /// The two nodes have different maps; the one behind will catch up.
     OtherMap,
+    /// The taker is near its limit of memory.
+    Full,
 }
 
 /// All inputs of a balancer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum BalanceInput {
     Message {
         from: NodeId,
@@ -95,17 +98,29 @@ pub enum BalanceInput {
     Timer(Timer),
     /// The node has adopted another map.
     MapChanged,
-    /// The taker has acknowledged the end of the fill that `BalanceAction::StartFill` asked for.
+    /// The taker has acknowledged the ends of these fills, of those that `BalanceAction::StartFill`
+    /// asked for. No others will follow.
     FillDone {
         attempt: Attempt,
+        buckets: Vec<Hashmask>,
     },
     /// A node has acknowledged nothing from this one for a while: fills to it are put off, with a
     /// back-off that grows each time this happens.
     Stuck {
         node: NodeId,
     },
+    /// The memory of this node, and the sizes of its copies.
+    Memory(MemoryReport),
+    /// The link to a node stands, for the first time or again: messages sent to it before were lost.
+    LinkUp {
+        node: NodeId,
+    },
+    /// The link to a node has broken.
+    LinkDown {
+        node: NodeId,
+    },
     /// The operator wants this node to leave.
-    Leave,
+    Leave(LeaveWay),
 }
 
 /// A timer that carries the reason it was set. A timer that no longer matters is ignored, never
@@ -131,18 +146,23 @@ pub enum BalanceAction {
         timer: Timer,
         after: Duration,
     },
-    /// Copy the bucket from this node to the taker.
+    /// Copy the buckets from this node to the taker, one after the other.
     StartFill {
         attempt: Attempt,
-        bucket: Hashmask,
+        buckets: Vec<Hashmask>,
         taker: NodeId,
+    },
+    /// Of this fill only these buckets are still wanted.
+    NarrowFill {
+        attempt: Attempt,
+        buckets: Vec<Hashmask>,
     },
     /// This node no longer takes part in a fill, as source, taker or giver: the fill ends, and the
     /// taker frees the data it received.
     CancelFill {
         attempt: Attempt,
     },
-    /// Append these changes to the log, as one entry (`Map::apply_entry`).
+    /// Append these changes to the log, as one entry (`Map::apply_entry`). They may be of many buckets.
     Propose {
         planned_at: Option<Epoch>,
         changes: Vec<Change>,

@@ -45,7 +45,7 @@ pub struct BucketPlan {
     pub(super) place: usize,
     /// Copies to make.
     pub copies: SmallVec<[NewCopy; 2]>,
-    /// Copies to drop without replacement.
+    /// Copies to drop without replacement. A node that leaves drops nothing before it goes.
     pub drops: SmallVec<[NodeId; 2]>,
     /// The primary in the end.
     pub primary: NodeId,
@@ -105,11 +105,11 @@ impl Plan {
         };
         for bucket in table.buckets().filter(|_| table.copies > 0) {
             let held = &table.held[bucket];
-            if table.touched[bucket] || held[0] != primary[bucket] {
+            if table.is_touched(bucket) || held[0] != primary[bucket] {
                 let (place, target, primary) =
-                    (table.places[bucket], &table.target[bucket], primary[bucket]);
+                    (table.places[bucket], table.target(bucket), primary[bucket]);
                 let hashmask = map.bucket_at(place).hashmask;
-                let pairs = paired(held, target);
+                let pairs = paired(table, bucket);
                 plan.add_bucket(hashmask, &Ends { place, held, target, pairs, primary });
             }
         }
@@ -119,7 +119,9 @@ impl Plan {
     fn add_bucket(&mut self, hashmask: Hashmask, ends: &Ends) {
         let id = |node: NodeNumber| self.members[usize::from(node)];
         let given = |node: &NodeNumber| ends.pairs.iter().any(|(giver, _)| *giver == Some(*node));
-        let goes = |node: &&NodeNumber| !ends.target.contains(*node) && !given(node);
+        let leaves = |node: &NodeNumber| self.shares[usize::from(*node)].is_nothing();
+        let goes =
+            |node: &&NodeNumber| !ends.target.contains(*node) && !given(node) && !leaves(node);
         let bucket = BucketPlan {
             hashmask,
             place: ends.place,
@@ -210,9 +212,13 @@ struct Ends<'a> {
 /// The nodes that give a bucket away, each with the node that takes it.
 type Pairs = SmallVec<[(Option<NodeNumber>, NodeNumber); 2]>;
 
-/// Pairs the nodes that give a bucket away with those that take it. Takers left over fill a gap.
-fn paired(held: &Nodes, target: &Nodes) -> Pairs {
-    let mut givers = held.iter().copied().filter(|node| !target.contains(node));
+/// Pairs the nodes that give a bucket away with those that take it. Takers left over fill a gap. A node
+/// that leaves gives nothing away: it keeps its copies until it goes, and the primaries fill the gaps that
+/// it will leave.
+fn paired(table: &PlanTable, bucket: usize) -> Pairs {
+    let (held, target) = (&table.held[bucket], table.target(bucket));
+    let stays = |node: &NodeNumber| !table.shares[usize::from(*node)].is_nothing();
+    let mut givers = held.iter().copied().filter(|node| !target.contains(node) && stays(node));
     let takers = target.iter().copied().filter(|node| !held.contains(node));
     takers.map(|taker| (givers.next(), taker)).collect()
 }
@@ -220,12 +226,12 @@ fn paired(held: &Nodes, target: &Nodes) -> Pairs {
 /// Returns the primary of a bucket without any promotion: its present one, or else the node that takes
 /// the bucket from it.
 fn successor(table: &PlanTable, bucket: usize) -> NodeNumber {
-    let (held, target) = (&table.held[bucket], &table.target[bucket]);
+    let (held, target) = (&table.held[bucket], table.target(bucket));
     let Some(primary) = held.first().copied() else { return 0 };
-    if !table.touched[bucket] || target.is_empty() || target.contains(&primary) {
+    if !table.is_touched(bucket) || target.is_empty() || target.contains(&primary) {
         return primary;
     }
-    let pairs = paired(held, target);
+    let pairs = paired(table, bucket);
     let taker = pairs.iter().find(|(giver, _)| *giver == Some(primary)).map(|(_, taker)| *taker);
     taker.or_else(|| held.iter().copied().find(|node| target.contains(node))).unwrap_or(target[0])
 }

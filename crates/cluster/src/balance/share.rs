@@ -22,6 +22,11 @@ impl Share {
         small(floor)..=small(ceiling)
     }
 
+    /// Returns whether the node shall hold nothing: it has no weight.
+    pub(super) fn is_nothing(self) -> bool {
+        self.numerator == 0
+    }
+
     /// Returns the floor and the ceiling of the share. The floor is the *ideal*.
     pub fn totals(self) -> RangeInclusive<u32> {
         self.over(1)

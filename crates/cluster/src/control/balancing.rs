@@ -17,7 +17,7 @@ use crate::balance::{
 };
 use crate::consensus::LogEntry;
 use crate::data::Order;
-use crate::map::{Change, DropReason, Epoch, Map, NodeId};
+use crate::map::{Change, DropReason, Epoch, LeaveWay, Map, NodeId};
 
 /// Interval at which participants of a move check that the others still take part.
 const ENGAGED_CHECK: Duration = Duration::from_secs(1);
@@ -29,8 +29,8 @@ pub(super) struct Balancing {
     /// The map at its basis, the same on all nodes: all plan from it.
     basis: Option<Arc<Map>>,
     plan: Option<Arc<Plan>>,
-    /// Fills from this node, each with its bucket and taker.
-    fills: BTreeMap<Attempt, (Hashmask, NodeId)>,
+    /// Fills from this node, each with its buckets and taker.
+    fills: BTreeMap<Attempt, (Vec<Hashmask>, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
     engaged: Option<(Attempt, Moment)>,
     /// True if this node has more to hand on than buckets.
@@ -115,8 +115,10 @@ impl Control {
     }
 
     pub(super) fn on_balance(&mut self, from: NodeId, message: balance::BalanceMessage) {
+        // A node that has just joined has no lease for a moment: clients would wait for it.
+        let is_unfit = self.condition() == Condition::Sick || !self.holds_lease();
         if let balance::BalanceMessage::Offer { attempt, .. } = message
-            && self.condition() == Condition::Sick
+            && is_unfit
         {
             // The giver has possibly not asked for load levels.
             let because = balance::Refused::Busy;
@@ -134,14 +136,19 @@ impl Control {
             balance::BalanceAction::SetTimer { timer, after } => {
                 self.balancing.set_timer(self.now + after, timer);
             }
-            balance::BalanceAction::StartFill { attempt, bucket, taker } => {
-                self.balancing.fills.insert(attempt, (bucket, taker));
-                self.out.push(Action::Order(Order::Fill { attempt, bucket, taker }));
+            balance::BalanceAction::StartFill { attempt, buckets, taker } => {
+                self.balancing.fills.insert(attempt, (buckets.clone(), taker));
+                self.out.push(Action::Order(Order::Fill { attempt, buckets, taker }));
+            }
+            balance::BalanceAction::NarrowFill { attempt, buckets } => {
+                if self.balancing.fills.contains_key(&attempt) {
+                    self.out.push(Action::Order(Order::Narrow { attempt, buckets }));
+                }
             }
             balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::BalanceAction::Propose { planned_at, changes } => {
-                if let [Change::Leave(node)] = changes[..] {
-                    return self.propose_to_go(node);
+                if let [Change::Leave { node, way }] = changes[..] {
+                    return self.propose_to_go(node, way);
                 }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
@@ -157,15 +164,12 @@ impl Control {
 
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
-    fn propose_to_go(&mut self, node: NodeId) {
+    fn propose_to_go(&mut self, node: NodeId, way: LeaveWay) {
         if self.balancing.hands_full || self.offers.is_bringing {
             return;
         }
-        let change = match self.leaving.as_ref().map(|leaving| leaving.stay) {
-            Some(Stay::For(absence)) => Change::Away { node, absence },
-            Some(Stay::ForGood) | None => Change::Leave(node),
-        };
-        self.propose(None, vec![change]);
+        let stay = self.leaving.as_ref().map_or(Stay::ForGood, |leaving| leaving.stay);
+        self.propose(None, vec![stay.change(node, way)]);
     }
 
     /// Runs the timers that are due.
@@ -189,18 +193,30 @@ impl Control {
 
     // ---- Fills.
 
-    pub(super) fn on_fill_done(&mut self, attempt: Attempt, epoch: Epoch) {
-        let Some((bucket, taker)) = self.balancing.fills.get(&attempt).copied() else { return };
-        let known = self.map.as_ref().and_then(|map| map.bucket(bucket));
-        if known.is_none_or(|known| known.epoch != epoch) {
-            // The taker keeps its copy only for that epoch.
+    /// Handles the end of a fill: these buckets are copied, each at this epoch of it.
+    pub(super) fn on_fill_done(&mut self, attempt: Attempt, filled: &[(Hashmask, Epoch)]) {
+        let Some((_, taker)) = self.balancing.fills.get(&attempt) else { return };
+        let taker = *taker;
+        // The taker keeps its copy only for that epoch.
+        let is_kept = |(bucket, epoch): &&(Hashmask, Epoch)| {
+            let known = self.map.as_ref().and_then(|map| map.bucket(*bucket));
+            known.is_some_and(|known| known.epoch == *epoch)
+        };
+        let kept = filled.iter().filter(is_kept).map(|(bucket, _)| *bucket);
+        let buckets: Vec<Hashmask> = kept.collect();
+        if buckets.is_empty() {
             return self.on_fill_failed(attempt);
         }
-        self.feed_balancer(balance::BalanceInput::FillDone { attempt });
-        if self.proposals.adds(bucket, taker).is_none() {
-            self.balancing.fills.remove(&attempt);
-            self.void_add(bucket, taker);
+        self.feed_balancer(balance::BalanceInput::FillDone { attempt, buckets: buckets.clone() });
+        let proposed = |bucket: &Hashmask| self.proposals.adds(*bucket, taker).is_some();
+        let unwanted: Vec<Hashmask> = buckets.into_iter().filter(|it| !proposed(it)).collect();
+        if let Some((fills, _)) = self.balancing.fills.get_mut(&attempt) {
+            fills.retain(|bucket| !unwanted.contains(bucket));
+            if fills.is_empty() {
+                self.balancing.fills.remove(&attempt);
+            }
         }
+        self.void_adds(&unwanted, taker);
     }
 
     pub(super) fn on_fill_failed(&mut self, attempt: Attempt) {
@@ -210,30 +226,36 @@ impl Control {
         };
         let others = [attempt.giver, engagement.taker];
         let forget = balance::BalanceMessage::Forget { attempt };
-        self.send_all(others, &Message::Balance(forget));
+        self.send_all(others, &Message::Balance(forget.clone()));
         let from = self.me.id;
         self.feed_balancer(balance::BalanceInput::Message { from, message: forget });
     }
 
     fn cancel_fill(&mut self, attempt: Attempt) {
         self.out.push(Action::Order(Order::Cancel { attempt }));
-        let fill = self.balancing.fills.get(&attempt).copied();
-        let Some((bucket, taker)) = fill else { return };
-        if self.proposals.adds(bucket, taker).is_some() {
+        let Some((buckets, taker)) = self.balancing.fills.get(&attempt) else { return };
+        let (mut proposed, taker) = (buckets.clone(), *taker);
+        proposed.retain(|bucket| self.proposals.adds(*bucket, taker).is_some());
+        if !proposed.is_empty() {
             self.balancing.fills.remove(&attempt);
-            self.void_add(bucket, taker);
+            self.void_adds(&proposed, taker);
         }
     }
 
-    /// Makes sure that a copy is not added any more, or finds in the map that it was: the first of two
+    /// Makes sure that copies are not added any more, or finds in the map that they were: the first of two
     /// changes in the log makes the other one stale.
-    fn void_add(&mut self, bucket: Hashmask, node: NodeId) {
-        let epoch = self.map.as_ref().and_then(|map| map.bucket(bucket)).map(|it| it.epoch);
-        let proposed = self.proposals.adds(bucket, node).or(epoch);
-        let Some(expected) = proposed else { return };
-        self.proposals.withdraw_add(bucket, node);
-        let because = DropReason::Balance;
-        self.propose(None, vec![Change::DropBackup { bucket, node, expected, because }]);
+    fn void_adds(&mut self, buckets: &[Hashmask], node: NodeId) {
+        let mut changes = Vec::new();
+        for bucket in buckets.iter().copied() {
+            let epoch = self.map.as_ref().and_then(|map| map.bucket(bucket)).map(|it| it.epoch);
+            let Some(expected) = self.proposals.adds(bucket, node).or(epoch) else { continue };
+            self.proposals.withdraw_add(bucket, node);
+            let because = DropReason::Balance;
+            changes.push(Change::DropBackup { bucket, node, expected, because });
+        }
+        if !changes.is_empty() {
+            self.propose(None, changes);
+        }
     }
 
     pub(super) fn on_out_of_sync(&mut self, bucket: Hashmask, node: NodeId, epoch: Epoch) {
@@ -251,9 +273,10 @@ impl Control {
     /// Forgets fills that the map shows to be over, successful or not.
     pub(super) fn forget_fills(&mut self) {
         let Some(map) = &self.map else { return };
-        self.balancing.fills.retain(|_, (bucket, taker)| {
-            map.bucket(*bucket).is_some_and(|it| !it.is_held_by(*taker))
-                && map.member(*taker).is_some()
+        self.balancing.fills.retain(|_, (buckets, taker)| {
+            let is_open = |it: &Hashmask| map.bucket(*it).is_some_and(|it| !it.is_held_by(*taker));
+            buckets.retain(is_open);
+            !buckets.is_empty() && map.member(*taker).is_some()
         });
     }
 

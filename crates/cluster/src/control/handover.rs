@@ -3,6 +3,7 @@
 //! The old primary pauses the bucket, reads included; when all its effects are acknowledged everywhere,
 //! and only then, it proposes `Promote`. Whatever happens, it serves the bucket again only at a later
 //! epoch. Commands that wait at either node run, or are redirected, when the map there has that epoch.
+//! Buckets that move together are paused, drained and proposed together.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,8 @@ struct Given {
 }
 
 enum HandoverState {
-    /// Acknowledgements are missing. After this time the handover is given up.
+    /// Acknowledgements are missing. After this time the handover is given up. `promotion` has the
+    /// changes of this bucket only.
     Draining { promotion: LogEntry, until: Moment },
     /// Proposed: the promotion, or a void change in its place.
     Proposed,
@@ -54,23 +56,27 @@ impl Handovers {
 }
 
 impl Control {
-    /// Pauses the bucket; the promotion is proposed when it is drained.
-    pub(super) fn begin_handover(&mut self, promotion: LogEntry) {
-        let Some(Change::Promote { bucket, node: to, expected: epoch }) =
-            promotion.changes.first().cloned()
-        else {
-            return;
-        };
+    /// Pauses the buckets of an entry that promotes one node for all of them; the promotions are proposed
+    /// when they are drained.
+    pub(super) fn begin_handover(&mut self, entry: LogEntry) {
+        let Some(Change::Promote { node: to, .. }) = entry.changes.first() else { return };
+        let to = *to;
         if !holds(Rule::DrainBeforePromotion) {
-            return self.propose(promotion.planned_at, promotion.changes);
-        }
-        if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {
-            return; // In progress, or given up at this very epoch.
+            return self.propose(entry.planned_at, entry.changes);
         }
         let until = self.now + self.lease();
-        let state = HandoverState::Draining { promotion, until };
-        self.handovers.given.insert(bucket, Given { epoch, state });
-        self.out.push(Action::Order(Order::Pause { bucket, epoch, to }));
+        let mut buckets = Vec::new();
+        for (bucket, epoch, promotion) in promotions_of(entry) {
+            if self.handovers.given.get(&bucket).is_some_and(|given| given.epoch >= epoch) {
+                continue; // In progress, or given up at this very epoch.
+            }
+            let state = HandoverState::Draining { promotion, until };
+            self.handovers.given.insert(bucket, Given { epoch, state });
+            buckets.push((bucket, epoch));
+        }
+        if !buckets.is_empty() {
+            self.out.push(Action::Order(Order::Pause { buckets, to }));
+        }
     }
 
     /// Returns whether no handover from this node is in progress.
@@ -78,31 +84,38 @@ impl Control {
         self.handovers.given.is_empty()
     }
 
-    pub(super) fn on_drained(&mut self, bucket: Hashmask, epoch: Epoch) {
-        let Some(given) = self.handovers.given.get_mut(&bucket) else { return };
-        if given.epoch != epoch {
-            return; // Belongs to an earlier handover that failed.
+    pub(super) fn on_drained(&mut self, buckets: &[(Hashmask, Epoch)]) {
+        let mut entry: Option<LogEntry> = None;
+        for (bucket, epoch) in buckets {
+            let given = self.handovers.given.get_mut(bucket);
+            // Another epoch belongs to an earlier handover that failed.
+            let Some(given) = given.filter(|given| given.epoch == *epoch) else { continue };
+            if let HandoverState::Draining { promotion, .. } =
+                std::mem::replace(&mut given.state, HandoverState::Proposed)
+            {
+                match &mut entry {
+                    Some(entry) => entry.changes.extend(promotion.changes),
+                    None => entry = Some(promotion),
+                }
+            }
         }
-        if let HandoverState::Draining { promotion, .. } =
-            std::mem::replace(&mut given.state, HandoverState::Proposed)
-        {
-            self.propose(promotion.planned_at, promotion.changes);
+        if let Some(LogEntry { planned_at, changes }) = entry {
+            self.propose(planned_at, changes);
         }
     }
 
     /// Gives up handovers that do not drain, by a change that only raises the epoch: only that proves
     /// that this node may serve the bucket again.
     pub(super) fn give_up_handovers(&mut self) {
-        let mut void = Vec::new();
+        let (mut void, node) = (Vec::new(), self.me.id);
         for (bucket, given) in &mut self.handovers.given {
             if matches!(given.state, HandoverState::Draining { until, .. } if until <= self.now) {
                 given.state = HandoverState::Proposed;
-                void.push((*bucket, given.epoch));
+                void.push(Change::Promote { bucket: *bucket, node, expected: given.epoch });
             }
         }
-        for (bucket, expected) in void {
-            let node = self.me.id;
-            self.propose(None, vec![Change::Promote { bucket, node, expected }]);
+        if !void.is_empty() {
+            self.propose(None, void);
         }
     }
 
@@ -112,4 +125,21 @@ impl Control {
             map.bucket(*bucket).is_some_and(|bucket| bucket.epoch <= given.epoch)
         });
     }
+}
+
+/// Splits an entry into the entries of its buckets, each with the bucket and the epoch its promotion
+/// expects.
+fn promotions_of(entry: LogEntry) -> Vec<(Hashmask, Epoch, LogEntry)> {
+    let LogEntry { planned_at, changes } = entry;
+    let mut promotions: Vec<(Hashmask, Epoch, LogEntry)> = Vec::new();
+    for change in changes {
+        if let Change::Promote { bucket, expected, .. } = change {
+            let entry = LogEntry { planned_at, changes: vec![change] };
+            promotions.push((bucket, expected, entry));
+        } else if let Some((bucket, _, entry)) = promotions.last_mut() {
+            debug_assert_eq!(change.bucket(), Some(*bucket), "changes follow their promotion");
+            entry.changes.push(change);
+        }
+    }
+    promotions
 }

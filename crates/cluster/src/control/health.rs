@@ -1,4 +1,4 @@
-//! Sick but alive: a node that is out of memory, out of disk or cut off from most of the others gets
+//! Sick but alive: a node whose threads stall, whose disk does not sync, or that is cut off from most gets
 //! nothing more and hands on the buckets it serves, as long as a healthy node holds a copy.
 //!
 //! The planner does not know about it: the new primary would promote the sick node again by the plan,
@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Control, Message};
+use super::{Action, Control, Message};
 use crate::Moment;
-use crate::balance::{self, Condition, Vitals};
+use crate::balance::{self, Condition, Debt, MemoryReport, Vitals};
 use crate::consensus::LogEntry;
-use crate::map::{Bucket, Change, NodeId};
+use crate::map::{Bucket, Change, NodeId, Peer};
 
 /// Interval between a sick node's announcements. A node that has announced nothing for three intervals
 /// counts as healthy.
@@ -43,8 +43,31 @@ impl Control {
         self.note_vitals(Vitals { condition, ..vitals });
     }
 
+    /// Tells the primaries of this node's backups if its memory is full, and lets the balancer give copies
+    /// away before that.
+    pub(super) fn on_memory(&mut self, report: MemoryReport) {
+        let debts = self.map.as_ref().map(|map| report.debts(map, self.me.id));
+        for Debt { primary, bytes } in debts.unwrap_or_default() {
+            // Those within their part may go on, unless nothing can be evicted for what they add.
+            if bytes == 0 && report.level.evicts {
+                continue;
+            }
+            self.send(primary, Message::MakeRoom { bytes });
+        }
+        self.feed_balancer(balance::BalanceInput::Memory(report));
+    }
+
+    /// Passes on that another node's memory is full; a report of an earlier process does not count.
+    pub(super) fn on_make_room(&mut self, from: Peer, bytes: u64) {
+        let known = self.map.as_ref().and_then(|map| map.member(from.id));
+        if known.is_some_and(|member| member.peer() == from) {
+            self.out.push(Action::MakeRoom { node: from.id, bytes });
+        }
+    }
+
     pub(super) fn on_unreachable(&mut self, node: NodeId) {
         self.consensus.report_unreachable(node);
+        self.feed_balancer(balance::BalanceInput::LinkDown { node });
         self.health.unreachable.entry(node).or_insert(self.now);
     }
 
@@ -59,6 +82,7 @@ impl Control {
     }
 
     pub(super) fn on_hung_up(&mut self, node: NodeId) {
+        self.feed_balancer(balance::BalanceInput::LinkDown { node });
         self.health.hung_up.entry(node).or_insert(self.now);
     }
 
@@ -140,7 +164,9 @@ impl Control {
     fn next_to_shed(&self) -> Option<Change> {
         let map = self.map.as_ref()?;
         let is_well = |node: &&NodeId| {
-            !self.health.sick.contains_key(node) && !self.health.unreachable.contains_key(node)
+            let stays = map.member(**node).is_some_and(|member| member.weight > 0);
+            let is_sick = self.health.sick.contains_key(node);
+            stays && !is_sick && !self.health.unreachable.contains_key(node)
         };
         let successor = |bucket: &Bucket| bucket.backups().iter().find(is_well).copied();
         let mine = map.buckets().filter(|bucket| bucket.primary() == Some(self.me.id));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::Moment;
 use crate::balance::Decision;
 use crate::consensus::LogEntry;
-use crate::map::{Change, ChangeOutcome, DropReason, LogIndex, RecreateSource};
+use crate::map::{Change, ChangeOutcome, DropReason, LeaveWay, LogIndex, RecreateSource};
 
 /// Maximum number of changes, and of decisions, that are remembered.
 const REMEMBERED_MAX: usize = 128;
@@ -74,7 +74,12 @@ impl PastChange {
     pub fn reason(&self) -> &'static str {
         self.entry.changes.first().map_or("", |change| match change {
             Change::Join(_) => "a node joined, or its entry in the map changed",
-            Change::Leave(_) => "the node left after handing over all its buckets",
+            Change::Leave { way: LeaveWay::Safe, .. } => {
+                "the node left after others had copies of all its buckets"
+            }
+            Change::Leave { way: LeaveWay::Quick, .. } => {
+                "the node left the quick way, after handing over the buckets it served"
+            }
             Change::Away { .. } => "the operator asked the node to leave for a while",
             Change::Forget(_) => "the node is back, or was away too long",
             Change::Dead(_) => "its lease has expired, so it cannot be serving",
@@ -96,8 +101,8 @@ impl PastChange {
 fn described(change: &Change) -> String {
     match change {
         Change::Join(member) => format!("join {} {}", member.name, member.id),
-        Change::Leave(node) => format!("leave {node}"),
-        Change::Away { node, absence } => format!("leave {node} for {} s", absence.as_secs()),
+        Change::Leave { node, .. } => format!("leave {node}"),
+        Change::Away { node, absence, .. } => format!("leave {node} for {} s", absence.as_secs()),
         Change::Forget(node) => format!("release the reserved places of {node}"),
         Change::Dead(nodes) => {
             let mut text = String::from("dead");

@@ -13,11 +13,12 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::Offer;
 use super::skew::Skew;
 use crate::Moment;
-use crate::balance::{Attempt, SizeReport, Vitals};
+use crate::balance::{Attempt, MemoryReport, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
-use crate::data::{Order, Report};
+use crate::data::{BucketLag, Order, Report};
 use crate::map::{
-    ChangeOutcome, Epoch, Generation, LogIndex, Map, NodeId, Peer, RecreateSource, Setting,
+    ChangeOutcome, Epoch, Generation, LeaveWay, LogIndex, Map, NodeId, Peer, RecreateSource,
+    Setting,
 };
 
 #[derive(Clone, Debug)]
@@ -28,20 +29,19 @@ pub enum Input {
     },
     /// Time has passed. Due at `Control::wake_at` at the latest.
     Tick,
-    /// The taker is in the wait set and has acknowledged the end of the fill, which named this epoch of
-    /// the bucket. Both remain true until the bucket has a later epoch; this node ensures that it gets
-    /// one.
+    /// The taker is in the wait set of these buckets and has acknowledged the ends of their fills, each
+    /// of which named this epoch of the bucket. Both remain true until the bucket has a later epoch; this
+    /// node ensures that it gets one.
     FillDone {
         attempt: Attempt,
-        epoch: Epoch,
+        filled: Vec<(Hashmask, Epoch)>,
     },
     FillFailed {
         attempt: Attempt,
     },
-    /// Nothing runs on the paused bucket any more, and all its effects are acknowledged.
+    /// Nothing runs on these paused buckets any more, and all their effects are acknowledged.
     Drained {
-        bucket: Hashmask,
-        epoch: Epoch,
+        buckets: Vec<(Hashmask, Epoch)>,
     },
     /// A member of the wait set lags, is silent or has lost its position: it is to be dropped at this
     /// epoch of the bucket.
@@ -58,6 +58,7 @@ pub enum Input {
     Beat {
         to: NodeId,
         remaining_bytes: u64,
+        lags: Vec<BucketLag>,
     },
     /// Another node knows of a later reign than this one does.
     Reigned {
@@ -78,6 +79,8 @@ pub enum Input {
     /// Copies that this process has loaded from its disk.
     Found(Vec<Offer>),
     Vitals(Vitals),
+    /// The memory of this node. Repeated several times a second while the node is near its limit.
+    Memory(MemoryReport),
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
     HandsFull(bool),
@@ -87,6 +90,8 @@ pub enum Input {
     LookAround,
     /// The time of the wall clock, once a second.
     Clock(UnixMillis),
+    /// The control link to a node stands, whichever end made it.
+    LinkUp(NodeId),
     /// The control link to a node has broken.
     Unreachable(NodeId),
     /// The other end has closed the control link, as an operating system does for a process that ends.
@@ -103,10 +108,10 @@ pub enum Input {
 impl From<Report> for Input {
     fn from(report: Report) -> Input {
         match report {
-            Report::FillDone { attempt, epoch } => Input::FillDone { attempt, epoch },
+            Report::FillDone { attempt, filled } => Input::FillDone { attempt, filled },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
-            Report::Drained { bucket, epoch } => Input::Drained { bucket, epoch },
-            Report::Beat { to, remaining_bytes } => Input::Beat { to, remaining_bytes },
+            Report::Drained { buckets } => Input::Drained { buckets },
+            Report::Beat { to, remaining_bytes, lags } => Input::Beat { to, remaining_bytes, lags },
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
             Report::Stuck { node } => Input::Stuck { node },
         }
@@ -116,10 +121,13 @@ impl From<Report> for Input {
 /// A request: of an operator to any node, or of a joining process to any member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OperatorRequest {
-    /// Hand everything on and leave.
-    Leave,
+    /// Hand everything on and leave. The safe way becomes the quick way after `leave-timeout`.
+    Leave(LeaveWay),
     /// The same, to return within this time to the buckets it held.
-    LeaveFor(Duration),
+    LeaveFor {
+        absence: Duration,
+        way: LeaveWay,
+    },
     /// Split this bucket, or all of the largest.
     Split(Option<Hashmask>),
     Set(Setting),
@@ -172,6 +180,14 @@ pub enum Action {
     Beat {
         from: NodeId,
         remaining_bytes: u64,
+        /// The buckets of these bytes.
+        lags: Vec<BucketLag>,
+    },
+    /// The memory of this node is full. Make room in the buckets that have a copy there: evict so many
+    /// bytes, or refuse writes that need memory. Counts for `balance::MAKE_ROOM_FOR`.
+    MakeRoom {
+        node: NodeId,
+        bytes: u64,
     },
     Answer {
         id: u64,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::recreate::reader;
-use super::{JoinRequest, PROTOCOL_VERSION};
+use super::{JoinRequest, ProtocolRange};
 use crate::map::{ClusterId, Map, Member, NodeId};
 
 /// Maximum clock difference of a joining node. Beyond it, one node's writes would lie in the other's
@@ -28,7 +28,7 @@ impl JoinRequest {
     /// Returns the request of a process that finds its id in the map it has kept.
     pub(super) fn of_returning(member: Member, cluster: ClusterId) -> JoinRequest {
         JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member,
             cluster: Some(cluster),
             skew: Duration::ZERO,
@@ -97,10 +97,11 @@ pub(super) fn judge(
 
 /// Returns the reason a process does not fit this cluster, whatever its members are.
 fn misfit(cluster: ClusterId, request: &JoinRequest) -> Option<String> {
-    let JoinRequest { version, member, cluster: theirs, skew, .. } = request;
-    if *version != PROTOCOL_VERSION {
+    let JoinRequest { versions, member, cluster: theirs, skew, .. } = request;
+    let ours = ProtocolRange::OURS;
+    if ours.common(*versions).is_none() {
         return Some(format!(
-            "protocol version mismatch: the cluster uses {PROTOCOL_VERSION}, the joining node {version}"
+            "protocol version mismatch: the cluster speaks {ours}, the joining node {versions}"
         ));
     }
     if theirs.is_some_and(|theirs| theirs != cluster) {

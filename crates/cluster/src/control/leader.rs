@@ -17,7 +17,7 @@ use crate::Moment;
 use crate::balance::split::{split_by_count, split_by_size};
 use crate::balance::{SizeReport, Sizes};
 use crate::consensus::LogEntry;
-use crate::map::{Change, DropReason, Map, NodeId, Peer, Setting};
+use crate::map::{Change, DropReason, LeaveWay, Map, NodeId, Peer, Setting};
 use crate::rules::{Rule, holds};
 
 /// Time a leader that wants to hand over waits for another to take over before it asks again.
@@ -49,6 +49,7 @@ pub(super) struct Leader {
 #[derive(Clone, Copy)]
 pub(super) struct LeaveAnnouncement {
     pub(super) stay: Stay,
+    pub(super) way: LeaveWay,
     pub(super) since: Moment,
 }
 
@@ -75,7 +76,7 @@ impl Leader {
 
     /// Returns whether the log is about to remove this member: it must not get a vote any more.
     pub(super) fn lets_go(&self, leaver: NodeId) -> bool {
-        let is_last = |change: &Change| matches!(change, Change::Leave(node) | Change::Away { node, .. } if *node == leaver);
+        let is_last = |change: &Change| matches!(change, Change::Leave { node, .. } | Change::Away { node, .. } if *node == leaver);
         self.in_flight.iter().any(|entry| entry.changes.iter().any(is_last))
     }
 
@@ -199,15 +200,17 @@ impl Control {
         }
     }
 
-    /// Handles a member's proposal. A member may change only what it is responsible for.
-    pub(super) fn on_propose(&mut self, from: Peer, entry: LogEntry) {
-        if !self.leads() || !self.may_propose(from, &entry) {
+    /// Handles a member's proposal. A member may change only what it is responsible for; changes of buckets
+    /// that it no longer serves must not keep back the others.
+    pub(super) fn on_propose(&mut self, from: Peer, mut entry: LogEntry) {
+        entry.changes.retain(|change| self.may_propose(from, change));
+        if !self.leads() || entry.changes.is_empty() {
             return;
         }
         match entry.changes[..] {
-            [Change::Leave(node)] => return self.on_wants_to_go(node, Stay::ForGood),
-            [Change::Away { node, absence }] => {
-                return self.on_wants_to_go(node, Stay::For(absence));
+            [Change::Leave { node, way }] => return self.on_wants_to_go(node, Stay::ForGood, way),
+            [Change::Away { node, absence, way }] => {
+                return self.on_wants_to_go(node, Stay::For(absence), way);
             }
             _ => {}
         }
@@ -217,7 +220,7 @@ impl Control {
         self.put_into_log(entry);
     }
 
-    fn may_propose(&self, from: Peer, entry: &LogEntry) -> bool {
+    fn may_propose(&self, from: Peer, change: &Change) -> bool {
         let (Some(map), Some(leader)) = (&self.map, &self.leader) else { return false };
         let Some(known) = map.member(from.id).filter(|member| member.peer() == from) else {
             return false;
@@ -226,7 +229,7 @@ impl Control {
         let serves = |bucket: &Hashmask| {
             map.bucket(*bucket).is_some_and(|bucket| bucket.primary() == Some(from))
         };
-        entry.changes.iter().all(|change| match change {
+        match change {
             // A node that reaches hardly any other would drop backup after backup and end as the only
             // copy.
             Change::DropBackup { bucket, because: DropReason::OutOfSync, .. } => {
@@ -240,15 +243,15 @@ impl Control {
                 let is_spared = || has_successors(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
-            Change::Leave(node) | Change::Settled { node, .. } => *node == from,
-            Change::Away { node, absence } => *node == from && *absence <= AWAY_MAX,
+            Change::Leave { node, .. } | Change::Settled { node, .. } => *node == from,
+            Change::Away { node, absence, .. } => *node == from && *absence <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
                 *generation > map.generation() || !holds(Rule::FoundersDiffer)
             }
             Change::Dead(_) | Change::Forget(_) => false,
-        })
+        }
     }
 }
 

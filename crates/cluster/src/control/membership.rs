@@ -4,7 +4,7 @@
 //! three: welcome, wait, no. A leaving node first hands everything on (`balance`), then becomes a
 //! learner, then leaves: so no later decision waits for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::join::{self, JoinDecision};
@@ -13,8 +13,10 @@ use super::{Action, Answer, Control, Gone, JoinAnswer, JoinRequest, Message, Pas
 use crate::Moment;
 use crate::balance;
 use crate::balance::split::split_by_count;
-use crate::consensus::LogEntry;
-use crate::map::{Change, ChangeOutcome, Generation, LogIndex, Map, Member, NodeId, Peer};
+use crate::consensus::{Configuration, LogEntry};
+use crate::map::{
+    Change, ChangeOutcome, Generation, LeaveWay, LogIndex, Map, Member, NodeId, Peer,
+};
 
 /// Timeout of a request to the leader.
 const LEADER_WAIT: Duration = Duration::from_secs(2);
@@ -69,9 +71,22 @@ pub(super) enum Stay {
     For(Duration),
 }
 
+impl Stay {
+    /// Returns the change by which the node leaves.
+    pub(super) fn change(self, node: NodeId, way: LeaveWay) -> Change {
+        match self {
+            Stay::ForGood => Change::Leave { node, way },
+            Stay::For(absence) => Change::Away { node, absence, way },
+        }
+    }
+}
+
 /// A node's wish to leave.
 pub(super) struct Leaving {
     pub(super) stay: Stay,
+    pub(super) way: LeaveWay,
+    /// Time of the first request; `leave-timeout` counts from here.
+    asked_at: Moment,
     /// The callers that asked for it, answered when it is done.
     askers: Vec<u64>,
     /// Time since when there is no node to hand anything to, and no lease.
@@ -122,7 +137,8 @@ impl Control {
 
     /// Asks to come back: a process that has kept its id is another boot, and not a member before the
     /// map says so. It asks all members: its log may be too old to name a leader, or name one that has
-    /// gone since, and no node sends the log to a process that is not a member.
+    /// gone since, and no node sends the log to a process that is not a member. It asks all voters, too:
+    /// the leader may be a process that was declared dead and is no member itself.
     pub(super) fn ask_to_come_back(&mut self) {
         if self.is_gone || self.is_member() {
             return;
@@ -131,7 +147,9 @@ impl Control {
         if self.leads() {
             return self.consider(request, JoinRequester::There(self.me.id, 0));
         }
-        let asked: Vec<NodeId> = self.others().collect();
+        let Configuration { voters, voters_before, .. } = self.consensus.configuration();
+        let voters = voters.union(voters_before).copied();
+        let asked: BTreeSet<NodeId> = self.others().chain(voters).collect();
         self.send_all(asked, &Message::JoinAsk { number: 0, request: Box::new(request) });
     }
 
@@ -244,13 +262,41 @@ impl Control {
 
     // ---- Leaving.
 
-    pub(super) fn on_ask_leave(&mut self, id: u64, stay: Stay) {
+    /// Begins to leave. A second request can only make it quicker.
+    pub(super) fn on_ask_leave(&mut self, id: u64, stay: Stay, way: LeaveWay) {
         if let Some(leaving) = &mut self.leaving {
-            return leaving.askers.push(id);
+            leaving.askers.push(id);
+            if way == LeaveWay::Quick {
+                self.leave_the_quick_way();
+            }
+            return;
         }
-        self.leaving = Some(Leaving { stay, askers: vec![id], without_successors_since: None });
-        self.feed_balancer(balance::BalanceInput::Leave);
+        self.leaving = Some(Leaving {
+            stay,
+            way,
+            asked_at: self.now,
+            askers: vec![id],
+            without_successors_since: None,
+        });
+        self.feed_balancer(balance::BalanceInput::Leave(way));
         self.go_on_leaving();
+    }
+
+    fn leave_the_quick_way(&mut self) {
+        if let Some(leaving) = self.leaving.as_mut().filter(|it| it.way == LeaveWay::Safe) {
+            leaving.way = LeaveWay::Quick;
+            let safe = leaving.stay.change(self.me.id, LeaveWay::Safe);
+            self.proposals.withdraw(&[safe]);
+            self.feed_balancer(balance::BalanceInput::Leave(LeaveWay::Quick));
+        }
+    }
+
+    /// Switches to the quick way when `leave-timeout` has passed.
+    fn hurry_if_late(&mut self) {
+        let (Some(leaving), Some(map)) = (&self.leaving, &self.map) else { return };
+        if self.now >= leaving.asked_at + map.settings().leave_timeout {
+            self.leave_the_quick_way();
+        }
     }
 
     pub fn is_leaving(&self) -> bool {
@@ -259,6 +305,7 @@ impl Control {
 
     /// Continues leaving. Called repeatedly while this node leaves.
     pub(super) fn go_on_leaving(&mut self) {
+        self.hurry_if_late();
         let holds_lease = self.holds_lease();
         let (Some(leaving), Some(map)) = (&mut self.leaving, &self.map) else { return };
         let is_last = map.members().len() == 1;
@@ -294,9 +341,13 @@ impl Control {
     }
 
     /// Records at the leader that a member has handed everything on.
-    pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay) {
+    pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay, way: LeaveWay) {
         if let Some(leader) = &mut self.leader {
-            leader.leaving.entry(node).or_insert(LeaveAnnouncement { stay, since: self.now });
+            let announcement = LeaveAnnouncement { stay, way, since: self.now };
+            let known = leader.leaving.entry(node).or_insert(announcement);
+            if way == LeaveWay::Quick {
+                known.way = way;
+            }
         }
     }
 
@@ -335,13 +386,10 @@ impl Control {
         let configuration = self.consensus.configuration();
         let is_free =
             |node: &NodeId| !configuration.is_voter(*node) && map.load(*node).primaries == 0;
-        let free = leader.leaving.iter().map(|(node, wish)| (*node, wish.stay));
-        for (node, stay) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
-            let change = match stay {
-                Stay::ForGood => Change::Leave(node),
-                Stay::For(absence) => Change::Away { node, absence },
-            };
-            let entry = LogEntry { planned_at: None, changes: vec![change] };
+        let free = leader.leaving.iter().map(|(node, wish)| (*node, *wish));
+        for (node, wish) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
+            let changes = vec![wish.stay.change(node, wish.way)];
+            let entry = LogEntry { planned_at: None, changes };
             self.put_into_log(entry);
             // If it could not leave after all, it will ask again.
             if let Some(leader) = &mut self.leader {
@@ -354,7 +402,7 @@ impl Control {
     /// sent to it.
     pub(super) fn say_farewell(&mut self, change: &PastChange) {
         for (change, outcome) in change.entry.changes.iter().zip(&change.outcomes) {
-            let (Change::Leave(node) | Change::Away { node, .. }) = change else { continue };
+            let (Change::Leave { node, .. } | Change::Away { node, .. }) = change else { continue };
             if *outcome == ChangeOutcome::Applied && self.leads() {
                 self.send(*node, Message::Farewell);
             }

@@ -9,13 +9,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::recreate::Offer;
+use super::version::ProtocolRange;
 use crate::balance::{self, Attempt, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
+use crate::data::BucketLag;
 use crate::map::{ClusterId, Generation, LogIndex, Member};
 use crate::status::Sight;
-
-/// The version of all protocols between nodes. Nodes of different versions do not join.
-pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Conversation in which a node N gets its lease from the leader L:
 ///
@@ -84,9 +83,15 @@ pub enum Message {
     Offer(Vec<Offer>),
     /// The sender's side has ended in favour of another, and this is its progress.
     Yielding(Handed),
-    /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary.
+    /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary, and their buckets.
     Beat {
         remaining_bytes: u64,
+        lags: Vec<BucketLag>,
+    },
+    /// The sender's memory is full. The receiver shall evict so many bytes from its buckets that have a copy
+    /// there, or refuse writes to them; 0 if they take no more than their part.
+    MakeRoom {
+        bytes: u64,
     },
     /// The receiver has left, and nothing waits for it any more.
     Farewell,
@@ -113,7 +118,7 @@ pub enum Handed {
 /// A process's description of itself when it wants to become a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JoinRequest {
-    pub version: u32,
+    pub versions: ProtocolRange,
     pub member: Member,
     /// The cluster of its data directory, if it has one.
     pub cluster: Option<ClusterId>,

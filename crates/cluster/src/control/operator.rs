@@ -9,7 +9,7 @@ use super::lease::patience;
 use super::membership::{AWAY_MAX, JoinRequester, Stay};
 use super::{Answer, Control, OperatorRequest};
 use crate::consensus::LogEntry;
-use crate::map::{Bucket, Change, Map, RecreateSource, Setting};
+use crate::map::{Bucket, Change, LeaveWay, Map, RecreateSource, Setting};
 
 const LEASE_RANGE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(60));
 const BACKUPS_MAX: u8 = 3;
@@ -22,8 +22,8 @@ impl Control {
             return self.answer(id, Answer::Refused(text.into()));
         }
         match ask {
-            OperatorRequest::Leave => self.on_ask_leave(id, Stay::ForGood),
-            OperatorRequest::LeaveFor(absence) => self.on_ask_leave_for(id, absence),
+            OperatorRequest::Leave(way) => self.on_ask_leave(id, Stay::ForGood, way),
+            OperatorRequest::LeaveFor { absence, way } => self.on_ask_leave_for(id, absence, way),
             OperatorRequest::Split(bucket) => self.on_ask_split(id, bucket),
             OperatorRequest::Set(setting) => self.on_ask_set(id, setting),
             OperatorRequest::Write(request) => self.on_ask_write(id, request),
@@ -33,9 +33,9 @@ impl Control {
         }
     }
 
-    fn on_ask_leave_for(&mut self, id: u64, absence: Duration) {
+    fn on_ask_leave_for(&mut self, id: u64, absence: Duration, way: LeaveWay) {
         match objection_to_absence(absence) {
-            None => self.on_ask_leave(id, Stay::For(absence)),
+            None => self.on_ask_leave(id, Stay::For(absence), way),
             Some(text) => self.answer(id, Answer::Refused(text)),
         }
     }
@@ -116,8 +116,8 @@ pub fn objection(map: &Map, ask: &OperatorRequest) -> Option<String> {
         OperatorRequest::Split(bucket) => split_of(map, *bucket).err(),
         OperatorRequest::Set(setting) => objection_to(map, setting),
         OperatorRequest::Write(request) => objection_to_write(map, request),
-        OperatorRequest::LeaveFor(absence) => objection_to_absence(*absence),
-        OperatorRequest::Leave
+        OperatorRequest::LeaveFor { absence, .. } => objection_to_absence(*absence),
+        OperatorRequest::Leave(_)
         | OperatorRequest::Takeover
         | OperatorRequest::Join(_)
         | OperatorRequest::Recreate(_) => None,
@@ -159,6 +159,9 @@ fn objection_to(map: &Map, setting: &Setting) -> Option<String> {
         Setting::FillRate(Some(rate)) if *rate < FILL_RATE_MIN => {
             Some("fill-rate must be at least 64 KiB per second".into())
         }
+        Setting::LeaveTimeout(timeout) if *timeout > AWAY_MAX => {
+            Some("leave-timeout must be at most 24h".into())
+        }
         Setting::SplitLargerThan(limit) if limit.times_the_median == 0 || limit.bytes == 0 => {
             Some("split-larger-than must be above 0".into())
         }
@@ -172,6 +175,7 @@ fn objection_to(map: &Map, setting: &Setting) -> Option<String> {
         | Setting::LostAfter(_)
         | Setting::FillRate(_)
         | Setting::TwoNodeTakeover(_)
+        | Setting::LeaveTimeout(_)
         | Setting::CrossSlot(_) => None,
     }
 }

@@ -3,6 +3,7 @@
 //! A proposal may be lost on its way to the leader or with a leader, so it is repeated. That is
 //! harmless (idempotent): a change of a bucket names the epoch it expects, and the second one is stale.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::lease::patience;
@@ -56,8 +57,7 @@ impl Proposals {
     fn take_decided(&mut self, map: &Map, applied: Option<&LogEntry>) -> Vec<u64> {
         let mut answered = Vec::new();
         self.open.retain(|open| {
-            let is_decided = applied == Some(&open.entry)
-                || open.entry.changes.first().is_none_or(|change| is_decided(map, change));
+            let is_decided = applied == Some(&open.entry) || is_entry_decided(map, &open.entry);
             if is_decided {
                 answered.extend(open.asker.as_ref().map(|asker| asker.id));
             }
@@ -89,25 +89,35 @@ impl Proposals {
         bucket: placement::Hashmask,
         node: crate::map::NodeId,
     ) -> Option<Epoch> {
-        self.open.iter().find_map(|open| match open.entry.changes.first() {
-            Some(Change::AddBackup { bucket: added, node: to, expected })
-                if (*added, *to) == (bucket, node) =>
-            {
-                Some(*expected)
-            }
-            Some(_) | None => None,
+        let changes = self.open.iter().flat_map(|open| &open.entry.changes);
+        changes.into_iter().find_map(|change| {
+            let Change::AddBackup { bucket: added, node: to, expected } = change else {
+                return None;
+            };
+            ((*added, *to) == (bucket, node)).then_some(*expected)
         })
     }
 
     /// Stops repeating the proposal to add this copy: another one at the same epoch takes its place.
     pub(super) fn withdraw_add(&mut self, bucket: placement::Hashmask, node: crate::map::NodeId) {
-        self.open.retain(|open| match open.entry.changes.first() {
-            Some(Change::AddBackup { bucket: added, node: to, .. }) => {
-                (*added, *to) != (bucket, node)
+        let adds_it = |change: &Change| {
+            matches!(change, Change::AddBackup { bucket: added, node: to, .. }
+                if (*added, *to) == (bucket, node))
+        };
+        for open in &mut self.open {
+            if open.entry.changes.iter().any(adds_it) {
+                open.entry.changes.retain(|change| change.bucket() != Some(bucket));
             }
-            Some(_) | None => true,
-        });
+        }
+        self.open.retain(|open| !open.entry.changes.is_empty());
     }
+}
+
+/// Returns whether the map shows that an entry was decided: the first change of each of its buckets was.
+/// The others build on that one.
+fn is_entry_decided(map: &Map, entry: &LogEntry) -> bool {
+    let mut seen = BTreeSet::new();
+    entry.changes.iter().all(|change| !seen.insert(change.bucket()) || is_decided(map, change))
 }
 
 /// Returns whether the map shows that a change has taken effect, or no longer can.
@@ -123,7 +133,7 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Split(buckets) => buckets.iter().all(|(bucket, epoch)| passed(bucket, epoch)),
         // The same member may be confirmed on purpose: only the log itself shows that it was.
         Change::Join(member) => map.member(member.id).is_none(),
-        Change::Leave(node) | Change::Away { node, .. } => map.member(*node).is_none(),
+        Change::Leave { node, .. } | Change::Away { node, .. } => map.member(*node).is_none(),
         Change::Forget(node) => map.away().all(|(away, _)| away != *node),
         Change::Dead(nodes) => nodes.iter().all(|node| map.member(*node).is_none()),
         Change::Set(_) => false,

@@ -68,9 +68,10 @@ impl Control {
         let (map, engagement) = (self.map.as_ref()?, self.engagement()?);
         let decided = self.history.decisions().map(|(_, decision)| decision);
         let mut mine = decided.filter(|decision| decision.step.giver == self.me.id);
-        let decision = mine.find(|decision| decision.step.bucket == engagement.bucket);
+        let decision = mine.find(|decision| engagement.buckets.contains(&decision.step.bucket));
         let mut told = MoveStatus::of(map, engagement, decision.map(|decision| decision.rule));
-        let fill = self.sights.mine.fill.filter(|fill| fill.bucket == engagement.bucket);
+        let fill = self.sights.mine.fill;
+        let fill = fill.filter(|fill| engagement.buckets.contains(&fill.bucket));
         if let Some(fill) = fill {
             (told.sent_bytes, told.percent) = (fill.sent_bytes, fill.percent);
         }

@@ -2,6 +2,7 @@
 //! serve meanwhile.
 
 mod joins; //   Admission of joining nodes, and the answers to them.
+mod memory; //  Nodes whose memory is short.
 mod moves; //   Handovers, splits, fills and lost proposals.
 mod away; //    Leaving for a while, and coming back.
 mod generations; // Going on alone, meeting again, lost buckets.

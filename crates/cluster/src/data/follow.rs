@@ -8,7 +8,7 @@ use store::{Applied, Version};
 
 use super::settle::must_settle;
 use super::{Outgoing, Plane, me_in, slots_of};
-use crate::map::{Bucket, Epoch, Map, NodeId};
+use crate::map::{Bucket, Epoch, Map, Member, NodeId};
 use crate::replication::{LinkId, Role};
 
 /// Applies a map. There must be links to all its members. `before` is the map applied last.
@@ -22,13 +22,13 @@ pub fn follow<P: Plane>(
     let then = before.map(|before| MapView::of(plane, before));
     plane.with_moves(|outgoing| {
         // Replies must not wait for a taker that has left, even if its bucket has not changed.
-        if let Some(abandoned) = outgoing.take_if(|outgoing| plane.is_gone(outgoing.link)) {
+        for abandoned in outgoing.extract_if(.., |outgoing| plane.is_gone(outgoing.link)) {
             remove_downstream(plane, abandoned.bucket, abandoned.link);
         }
         for bucket in map.buckets() {
             if then.as_ref().is_none_or(|then| now.differs(then, bucket)) {
-                let inherits = inherits(plane, bucket, then.as_ref());
-                follow_bucket(plane, &now, bucket, *outgoing, inherits, &mut applied);
+                let inherits = inherits(plane, bucket, map, then.as_ref());
+                follow_bucket(plane, &now, bucket, outgoing, inherits, &mut applied);
             } else if then.as_ref().is_some_and(|then| now.recalls_otherwise(then, bucket)) {
                 let slots = slots_of(bucket.hashmask);
                 slots.for_each(|slot| recall(plane, slot, &now, bucket, &mut applied));
@@ -83,7 +83,7 @@ fn follow_bucket<P: Plane>(
     plane: &P,
     outlook: &MapView<'_>,
     bucket: &Bucket,
-    outgoing: Option<Outgoing>,
+    outgoing: &[Outgoing],
     inherits: bool,
     applied: &mut impl FnMut(Applied),
 ) {
@@ -157,11 +157,21 @@ fn follow_divergence<P: Plane>(
 }
 
 /// Returns whether this node takes the bucket over from a dead primary: it must not serve before all backups agree.
-fn inherits(plane: &impl Plane, bucket: &Bucket, then: Option<&MapView<'_>>) -> bool {
+fn inherits(plane: &impl Plane, bucket: &Bucket, map: &Map, then: Option<&MapView<'_>>) -> bool {
     let first = slots_of(bucket.hashmask).next().expect("a bucket has slots");
-    let Some(known) = then.map(|then| then.map.bucket_of(first)) else { return false };
+    let Some(then) = then else { return false };
+    let known = then.map.bucket_of(first);
     let is_new = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
-    is_new && must_settle(known, bucket)
+    is_new && must_settle(known, bucket, has_lived_on(known.primary(), then.map, map))
+}
+
+/// Returns whether the node was a member in both maps and at all times between.
+fn has_lived_on(node: Option<NodeId>, before: &Map, now: &Map) -> bool {
+    let Some(peer) = node.and_then(|node| before.member(node)).map(Member::peer) else {
+        return false;
+    };
+    let since = before.member_since(peer);
+    since.is_some() && now.member_since(peer) == since
 }
 
 pub(super) fn remove_downstream(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
@@ -171,8 +181,8 @@ pub(super) fn remove_downstream(plane: &impl Plane, bucket: Hashmask, link: Link
 }
 
 /// Returns the link of a fill of this bucket that is in progress or undecided.
-fn downstream_to_keep(bucket: &Bucket, outgoing: Option<Outgoing>) -> Option<LinkId> {
-    let outgoing = outgoing.filter(|outgoing| outgoing.bucket == bucket.hashmask)?;
+fn downstream_to_keep(bucket: &Bucket, outgoing: &[Outgoing]) -> Option<LinkId> {
+    let outgoing = outgoing.iter().find(|outgoing| outgoing.bucket == bucket.hashmask)?;
     let undecided = |ended: Epoch| bucket.epoch <= ended;
     let same_reign = bucket.reign == outgoing.reign;
     (same_reign && outgoing.ended_at.is_none_or(undecided)).then_some(outgoing.link)

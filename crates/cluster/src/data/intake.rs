@@ -9,7 +9,7 @@ use store::{Applied, DecodeError, Touch, Version};
 
 use super::replace::SlotReplacement;
 use super::{Plane, SlotState, me_in, slots_of};
-use crate::fill::{FillOutcome, FillTaker};
+use crate::fill::{FillOutcome, FillReceived, FillTaker};
 use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
     BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, RecordedUnit,
@@ -159,8 +159,8 @@ impl Intake {
                 });
                 return self.judge(&received, number, slot);
             }
-            Frame::FillStart { fill, bucket, reign } => {
-                return self.start(fill, bucket, reign, apply_context);
+            Frame::FillStart { fill, bucket, reign, size } => {
+                return self.start(FillTaker::new(fill, bucket, reign, size), apply_context);
             }
             Frame::FillCancel { fill } => {
                 self.cancel(fill, apply_context);
@@ -228,6 +228,11 @@ impl Intake {
         taken
     }
 
+    /// Returns the progress of the incoming fill, if there is one that has not ended.
+    pub fn filling(&self) -> Option<FillReceived> {
+        self.taker.as_ref().filter(|taker| !taker.has_ended()).map(FillTaker::progress)
+    }
+
     /// Returns the number of bytes received so far of a long frame.
     pub fn gathered_bytes(&self) -> usize {
         self.parts.bytes()
@@ -236,11 +241,10 @@ impl Intake {
     /// Prepares the slots of an incoming bucket, or refuses the fill.
     fn start(
         &mut self,
-        fill: FillId,
-        hashmask: Hashmask,
-        reign: LogIndex,
+        coming: FillTaker,
         apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> FrameOutcome {
+        let (fill, hashmask, reign) = (coming.fill, coming.bucket, coming.reign);
         let map = apply_context.plane.map();
         let Some(bucket) = map.bucket(hashmask) else {
             self.refuse_fill(fill);
@@ -286,7 +290,7 @@ impl Intake {
                 self.unsent.push(BackFrame::StaleCopy { fill, slot, position });
             }
         }
-        self.taker = Some(FillTaker::new(fill, hashmask, reign));
+        self.taker = Some(coming);
         FrameOutcome::Done
     }
 
@@ -340,8 +344,11 @@ impl Intake {
                 taker.end(epoch);
                 Ok(())
             }
-            Frame::FillSlotEnd { .. }
-            | Frame::Effects { .. }
+            Frame::FillSlotEnd { slot, .. } => {
+                taker.end_slot(apply_context.on_slot(slot, |to, _| to.table.len()));
+                Ok(())
+            }
+            Frame::Effects { .. }
             | Frame::Images { .. }
             | Frame::FillStart { .. }
             | Frame::FillCancel { .. }

@@ -1,9 +1,10 @@
 //! Backups whose data may be stale. A primary tells each of its backups how many bytes that backup has not
-//! acknowledged (`Report::Beat`, over the control link). A backup that gets neither data nor a report of zero
+//! acknowledged, and of which buckets (`Report::Beat`, over the control link). A backup that gets neither data nor a report of zero
 //! outstanding bytes from its primary for `pending-after` marks its copies of that primary as *pending*.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::lag::lags;
 use super::{Plane, Report, me_in};
 use crate::Moment;
 use crate::map::NodeId;
@@ -36,7 +37,9 @@ impl Pending {
                 let link = plane.link_to(to);
                 let remaining_bytes =
                     link.map_or(0, |link| plane.unacknowledged_bytes(link) as u64);
-                plane.report(Report::Beat { to, remaining_bytes });
+                let count = |link| plane.with_outbox(link, |outbox| lags(&map, outbox));
+                let lags = link.filter(|_| remaining_bytes > 0).map(count).unwrap_or_default();
+                plane.report(Report::Beat { to, remaining_bytes, lags });
             }
         }
         self.since.retain(|node, _| theirs.contains(node));

@@ -3,12 +3,12 @@
 //! every acknowledged write, so the new primary's data is always right.
 
 use placement::{Hashmask, Slot};
-use store::encode_item;
+use store::encode_item_in_parts;
 
 use super::refusals::refused_slots;
 use super::{Plane, me_in, slots_of};
 use crate::fill::CHUNK_BYTES;
-use crate::map::{Bucket, LogIndex, Map};
+use crate::map::{Bucket, LogIndex, Map, NodeId};
 use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Role};
 
 /// Buckets of which this node is primary but that it does not serve yet.
@@ -22,13 +22,22 @@ struct Settlement {
     asked: Vec<(LinkId, FrameNumber)>,
 }
 
-/// Returns whether a bucket that this node starts to serve must be settled first. Not needed if a primary that is
-/// still a holder has handed it over, because then all backups have acknowledged everything. If several changes
-/// lie between the two maps, one of them may be a death.
-pub(super) fn must_settle(before: &Bucket, now: &Bucket) -> bool {
-    let is_next = now.epoch == before.epoch.next();
-    let handed_over = is_next && before.primary().is_some_and(|primary| now.is_held_by(primary));
-    !handed_over && !now.backups().is_empty()
+/// Returns whether a bucket that this node starts to serve must be settled first. Not needed if its primary has
+/// handed it over, because then all backups have acknowledged everything. If several changes lie between the two
+/// maps, one of them may be a death.
+///
+/// `lived_on` is true if the process of the old primary was a member all the time. Then its place was taken by a
+/// promotion, not by its death; and if only its own copy is gone after two changes, the second one dropped that.
+pub(super) fn must_settle(before: &Bucket, now: &Bucket, lived_on: bool) -> bool {
+    let Some(primary) = before.primary() else { return !now.backups().is_empty() };
+    let is_promoted = now.epoch == before.epoch.next() && now.is_held_by(primary);
+    let stays = |node: &&NodeId| **node != primary;
+    let is_given = lived_on
+        && now.hashmask == before.hashmask
+        && now.epoch == before.epoch.next().next()
+        && now.holders.len() + 1 == before.holders.len()
+        && before.holders.iter().filter(stays).all(|node| now.is_held_by(*node));
+    !is_promoted && !is_given && !now.backups().is_empty()
 }
 
 impl Settlements {
@@ -126,11 +135,12 @@ fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> 
         draft.push(&Frame::Replace { reign, slot, position: state.position() });
         let mut items = Vec::new();
         state.table.for_each(|found| {
-            encode_item(&found, &mut items);
-            if items.len() >= CHUNK_BYTES {
-                draft.push(&Frame::ReplaceItems { slot, items: &items });
-                items.clear();
-            }
+            encode_item_in_parts(&found, &mut items, |items| {
+                if items.len() >= CHUNK_BYTES {
+                    draft.push(&Frame::ReplaceItems { slot, items });
+                    items.clear();
+                }
+            });
         });
         draft.push(&Frame::ReplaceItems { slot, items: &items });
         draft.push(&Frame::ReplaceEnd { slot });
@@ -150,4 +160,37 @@ fn serve(bucket: Hashmask, plane: &impl Plane) {
         });
     }
     plane.disturb(); // Parked commands may wait for this bucket.
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Epoch;
+
+    const A: NodeId = NodeId(1);
+    const B: NodeId = NodeId(2);
+    const C: NodeId = NodeId(3);
+
+    fn bucket(epoch: u64, holders: &[NodeId]) -> Bucket {
+        let hashmask = "00FF/0014".parse().expect("a hashmask");
+        let (epoch, holders) = (Epoch(epoch), holders.iter().copied().collect());
+        Bucket { hashmask, epoch, reign: LogIndex(1), holders }
+    }
+
+    #[test]
+    fn a_bucket_that_was_handed_over_is_served_at_once() {
+        let before = bucket(5, &[A, B, C]);
+        assert!(!must_settle(&before, &bucket(6, &[C, B, A]), true));
+        assert!(!must_settle(&before, &bucket(7, &[C, B]), true), "A has given its copy away");
+    }
+
+    #[test]
+    fn after_a_death_the_backups_are_compared() {
+        let before = bucket(5, &[A, B, C]);
+        assert!(must_settle(&before, &bucket(6, &[C, B]), false), "A died");
+        assert!(must_settle(&before, &bucket(7, &[C, B]), false), "A died, and something else");
+        assert!(must_settle(&before, &bucket(7, &[C, A]), true), "B was promoted and died");
+        assert!(must_settle(&before, &bucket(8, &[C, B]), true), "too much has happened");
+        assert!(!must_settle(&before, &bucket(6, &[C]), false), "there is nobody to compare with");
+    }
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
 use store::{
-    Found, ScanPosition, Seed, SlotTable, StoredValue, Version, encode_item,
-    encode_item_without_value,
+    Found, ItemExtent, ScanPosition, Seed, SlotTable, StoredValue, StringValue, TablePosition,
+    Version, encode_item, encode_item_part, encode_item_without_value,
 };
 
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    FillId, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState, write_gone,
+    FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState,
+    write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
@@ -30,8 +31,10 @@ pub struct FillSource {
     slots: Range<u16>,
     /// Position in the current slot.
     walk: SlotWalk,
-    /// Large values of the current slot, to be sent in pieces.
+    /// Large strings of the current slot, to be sent in pieces.
     large: VecDeque<LargeItem>,
+    /// Large containers of the current slot, to be sent in parts.
+    containers: VecDeque<ContainerCopy>,
     /// Positions of the copies that the taker has kept, for slots that are not begun.
     kept: BTreeMap<Slot, Position>,
     /// Only items newer than this are sent of the current slot.
@@ -91,6 +94,13 @@ struct LargeItem {
     sent: usize,
 }
 
+/// A large container that is being copied, from its present content.
+struct ContainerCopy {
+    key: Vec<u8>,
+    /// The resume point: all elements before it are sent.
+    from: TablePosition,
+}
+
 impl FillSource {
     pub fn new(fill: FillId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> FillSource {
         FillSource {
@@ -101,6 +111,7 @@ impl FillSource {
             slots: bucket.slots(),
             walk: SlotWalk::NotBegun,
             large: VecDeque::new(),
+            containers: VecDeque::new(),
             kept: BTreeMap::new(),
             newer_than: Version::ZERO,
             sent: Sent::default(),
@@ -109,9 +120,9 @@ impl FillSource {
 
     /// Announces the bucket to the taker. The slots get their downstream after it. By the time the taker
     /// acknowledges this frame, it has reported its stale copies.
-    pub fn start(&self, outbox: &mut Outbox) -> FrameNumber {
+    pub fn start(&self, size: FillSize, outbox: &mut Outbox) -> FrameNumber {
         let (fill, bucket, reign) = (self.fill, self.bucket, self.reign);
-        outbox.push(&Frame::FillStart { fill, bucket, reign })
+        outbox.push(&Frame::FillStart { fill, bucket, reign, size })
     }
 
     /// Records that the taker has kept a copy of a slot, at this position.
@@ -167,10 +178,16 @@ impl FillSource {
             self.walk = send_remembered(table, self.fill, slot, after.as_deref(), outbox);
         }
         let Some(downstream) = replica.downstream_mut(self.link) else { return };
-        let SyncState::Partly { begun_at } = downstream.stage() else { return };
+        let SyncState::Partly { begun_at, .. } = downstream.stage() else { return };
         self.conclude_large(table, seed, slot, outbox);
+        self.send_part(table, seed, slot, outbox);
         self.walk_on(table, begun_at, slot, outbox);
-        if matches!(self.walk, SlotWalk::Over) && self.large.is_empty() {
+        match self.walk {
+            SlotWalk::At(position) => downstream.reach(position),
+            SlotWalk::Over => downstream.reach(ScanPosition::END),
+            SlotWalk::NotBegun | SlotWalk::Remembered(_) => {}
+        }
+        if matches!(self.walk, SlotWalk::Over) && !self.has_large() {
             downstream.complete();
             outbox.push(&Frame::FillSlotEnd { fill: self.fill, slot });
             self.slots.start += 1;
@@ -231,18 +248,52 @@ impl FillSource {
         outbox.push(&Frame::FillWhole { fill: self.fill, slot, item: &item });
     }
 
+    /// Sends the next part of a large container, from its resume point. If the key is something else by now, it was
+    /// shipped as that.
+    fn send_part(&mut self, table: &SlotTable, seed: &Seed, slot: Slot, outbox: &mut Outbox) {
+        let Some(ContainerCopy { key, from }) = self.containers.pop_front() else { return };
+        let found = table.peek(&seed.key(&key)).filter(Found::goes_in_parts);
+        let Some((found, StoredValue::Hash(hash))) = found.map(|found| (found, found.value()))
+        else {
+            return;
+        };
+        let mut pairs = Vec::new();
+        let next = hash.scan(seed, from, |field, value| {
+            field.write(&mut pairs);
+            value.write(&mut pairs);
+            pairs.len() < CHUNK_BYTES
+        });
+        let is_first = from == TablePosition::START;
+        let extent = if is_first { ItemExtent::Whole } else { ItemExtent::More };
+        let mut item = Vec::new();
+        encode_item_part(&found, &pairs, extent, &mut item);
+        self.sent.items += u64::from(is_first);
+        self.send_items(slot, &mut item, outbox);
+        if let Some(from) = next {
+            self.containers.push_front(ContainerCopy { key, from });
+        }
+    }
+
+    fn has_large(&self) -> bool {
+        !self.large.is_empty() || !self.containers.is_empty()
+    }
+
     fn walk_on(&mut self, table: &SlotTable, begun_at: Version, slot: Slot, outbox: &mut Outbox) {
         let mut items = Vec::new();
         let sent_before = self.sent.bytes;
         while let SlotWalk::At(from) = self.walk
             && items.len() < CHUNK_BYTES
             && self.sent.bytes == sent_before
-            && self.large.is_empty()
+            && !self.has_large()
         {
             let next = table.scan(from, STRIDE, |found| {
-                // Items written since then have already been shipped.
                 let version = found.item.version();
-                if version > self.newer_than && version <= begun_at {
+                if version > self.newer_than && found.goes_in_parts() {
+                    // Written since or not: changes to it are not shipped before the walk has reached it.
+                    let (key, from) = (found.item.key().to_vec(), TablePosition::START);
+                    self.containers.push_back(ContainerCopy { key, from });
+                } else if version > self.newer_than && version <= begun_at {
+                    // Items written since then have already been shipped.
                     self.sent.items += 1;
                     if !self.set_aside(&found) {
                         encode_item(&found, &mut items);
@@ -269,7 +320,7 @@ impl FillSource {
     /// Queues a large value for sending in pieces, so that it is not copied under the lock. Returns false if it
     /// is small.
     fn set_aside(&mut self, found: &Found<'_>) -> bool {
-        let StoredValue::Shared(shared) = found.value() else { return false };
+        let Some(StringValue::Shared(shared)) = found.string() else { return false };
         if shared.bytes().len() <= CHUNK_BYTES {
             return false;
         }

@@ -4,16 +4,31 @@ use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, NewValue, decode_item};
 
 use crate::map::{Epoch, LogIndex, Map, NodeId};
-use crate::replication::{FillId, Position, Receiver, Role, receive_gone};
+use crate::replication::{FillId, FillSize, Position, Receiver, Role, receive_gone};
 
 pub struct FillTaker {
     pub fill: FillId,
     pub bucket: Hashmask,
     pub reign: LogIndex,
+    /// The bucket's size at its primary when the fill began.
+    size: FillSize,
+    /// Number of slots that are complete, and of their items.
+    slots_done: usize,
+    items_done: u64,
     /// Pieces received of a large value.
     pieces: Vec<u8>,
     /// The bucket's epoch named in `FillEnd`; set when that has arrived.
     ended_at: Option<Epoch>,
+}
+
+/// How much of a bucket has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FillReceived {
+    pub bucket: Hashmask,
+    /// Percentage of slots that are complete.
+    pub percent: u8,
+    pub items_behind: u64,
+    pub bytes_behind: u64,
 }
 
 /// The effect of a map change on a copy that a fill has brought or is bringing.
@@ -28,8 +43,32 @@ pub enum FillOutcome {
 }
 
 impl FillTaker {
-    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex) -> FillTaker {
-        FillTaker { fill, bucket, reign, pieces: Vec::new(), ended_at: None }
+    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex, size: FillSize) -> FillTaker {
+        let (slots_done, items_done, pieces) = (0, 0, Vec::new());
+        FillTaker { fill, bucket, reign, size, slots_done, items_done, pieces, ended_at: None }
+    }
+
+    /// Records that a slot is complete, with so many items.
+    pub fn end_slot(&mut self, items: usize) {
+        self.slots_done += 1;
+        self.items_done += items as u64;
+    }
+
+    /// Returns how far the copy is from complete. The bytes are those of the missing items, by the average size.
+    pub fn progress(&self) -> FillReceived {
+        let (all, done) = (self.bucket.slots().len(), self.slots_done);
+        let items_behind = match self.ended_at {
+            None if done < all => self.size.items.saturating_sub(self.items_done),
+            None | Some(_) => 0,
+        };
+        let bytes = u128::from(self.size.bytes) * u128::from(items_behind);
+        let bytes_behind = bytes.checked_div(u128::from(self.size.items)).unwrap_or(0);
+        FillReceived {
+            bucket: self.bucket,
+            percent: u8::try_from(done * 100 / all).unwrap_or(100).min(100),
+            items_behind,
+            bytes_behind: u64::try_from(bytes_behind).unwrap_or(u64::MAX),
+        }
     }
 
     pub fn has_ended(&self) -> bool {

@@ -3,15 +3,15 @@
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
-    Cause, Effect, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+    Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
 };
 
 use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role, SlotReplica,
-    SyncState, receive_effects, receive_images, slot_of_unit,
+    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role,
+    SlotReplica, SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
 
@@ -67,6 +67,9 @@ impl Pair {
 
     /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
+        if self.roll(4) == 0 {
+            return self.write_hash();
+        }
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));
         let seed = self.seed.clone();
@@ -78,6 +81,32 @@ impl Pair {
             4 | 5 => Effect::Append { key, tail: b"tail" },
             6 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
             _ => Effect::Remove { key, cause: Cause::Deleted },
+        };
+        self.apply(&key, &effect);
+    }
+
+    /// Makes a random write to a hash. Three of them become large.
+    fn write_hash(&mut self) {
+        let name = match self.roll(8) {
+            0 => format!("{{tag}}{}", self.roll(40)),
+            _ => format!("{{tag}}h{}", self.roll(3)),
+        };
+        let (first, what) = (self.roll(3_000), self.roll(16));
+        let fields =
+            (first..first + 300).map(|number| format!("field {number}")).collect::<Vec<_>>();
+        let value = format!("a value written at {}", self.now);
+        let seed = self.seed.clone();
+        let key = seed.key(name.as_bytes());
+        let pairs = fields.iter().flat_map(|field| [field.as_str(), &value]);
+        let (pairs, one) = (row(pairs), row([fields[0].as_str(), "one"]));
+        let gone = row(fields.iter().map(String::as_str));
+        let effect = match what {
+            0 => Effect::Remove { key, cause: Cause::Deleted },
+            1 => Effect::Put { key, value: NewValue::Hash(&pairs), expires_at: None },
+            2 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
+            3 | 4 => Effect::RemoveFields { key, fields: &gone },
+            5 | 6 => Effect::SetFields { key, pairs: &one },
+            _ => Effect::SetFields { key, pairs: &pairs },
         };
         self.apply(&key, &effect);
     }
@@ -138,6 +167,13 @@ impl Pair {
     }
 }
 
+/// Returns texts as elements in a row.
+fn row<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    let mut row = Vec::new();
+    texts.into_iter().for_each(|text| Element::of(text.as_bytes()).write(&mut row));
+    row
+}
+
 fn receive(
     fill: &mut Option<FillTaker>,
     to: &mut Receiver<'_>,
@@ -157,8 +193,8 @@ fn receive(
         Frame::Images { reign, from, to: version, images, .. } => {
             return Some(receive_images(to, reign, from, version, images, nothing));
         }
-        Frame::FillStart { fill: id, bucket, reign } => {
-            *fill = Some(FillTaker::new(id, bucket, reign));
+        Frame::FillStart { fill: id, bucket, reign, size } => {
+            *fill = Some(FillTaker::new(id, bucket, reign, size));
         }
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
         Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
@@ -191,7 +227,7 @@ fn bucket() -> Hashmask {
 fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, pair.primary.replica.reign());
-    source.start(&mut pair.outbox);
+    source.start(FillSize::default(), &mut pair.outbox);
     if pair.taker.replica.role() == Role::Stale {
         let position = pair.taker.replica.position(&pair.taker.table);
         source.note_kept(Slot::of(b"{tag}"), position);
@@ -316,7 +352,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     // The fill has begun the slot, and is at its first large value.
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
-    source.start(&mut pair.outbox);
+    source.start(FillSize::default(), &mut pair.outbox);
     let Held { table, replica } = &mut pair.primary;
     source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
     assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Partly { .. })));
@@ -343,6 +379,88 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     pair.write();
     pair.deliver();
     assert!(pair.same());
+}
+
+/// Creates large hashes, and fills the copy while `write` writes to the hashes at each step. Returns the number of
+/// steps, and of bytes sent.
+fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
+    let seed = pair.seed.clone();
+    for number in 0..3 {
+        let name = format!("{{tag}}large{number}");
+        let key = seed.key(name.as_bytes());
+        let fields: Vec<String> = (0..20_000).map(|number| format!("field {number}")).collect();
+        let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
+        pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+    }
+    pair.primary.replica.add_downstream(LINK, pair.outbox.last());
+    let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
+    source.start(FillSize::default(), &mut pair.outbox);
+    let mut steps = 0;
+    while source.slot().is_some() {
+        let Held { table, replica } = &mut pair.primary;
+        source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
+        write(pair, steps);
+        steps += 1;
+    }
+    let bytes = pair.outbox.unacknowledged_bytes();
+    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    source.end(Epoch(9), &mut pair.outbox);
+    assert_eq!(pair.deliver(), if steps > 0 { Some(Received::Applied) } else { None });
+    (steps, bytes)
+}
+
+#[test]
+fn a_large_hash_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
+    let mut pair = Pair::new(1);
+    let (steps, bytes) = fill_hashes(&mut pair, |pair, step| {
+        let seed = pair.seed.clone();
+        for number in 0..3 {
+            let name = format!("{{tag}}large{number}");
+            let key = seed.key(name.as_bytes());
+            let (old, new) = (format!("field {}", step * 37), format!("new field {step}"));
+            let pairs = row([old.as_str(), "changed", new.as_str(), "new"]);
+            pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+            let fields = row([format!("field {}", step * 37 + 1).as_str()]);
+            pair.apply(&key, &Effect::RemoveFields { key, fields: &fields });
+        }
+    });
+    assert!(pair.same());
+    assert!(steps >= 3 * 20_000 * 20 / CHUNK_BYTES as u64, "only {steps} chunks");
+    // Three hashes of some 500 KB, and 6 small writes at each step.
+    assert!(bytes < 3 * 600_000 + steps as usize * 6 * 200, "{bytes} bytes in {steps} steps");
+}
+
+#[test]
+fn a_large_hash_that_shrinks_goes_or_comes_back_during_its_copy_arrives() {
+    let fields: Vec<String> = (0..19_900).map(|number| format!("field {number}")).collect();
+    let gone = row(fields.iter().map(String::as_str));
+    let pairs = row(fields.iter().take(5_000).flat_map(|field| [field.as_str(), "again"]));
+    for removed_at in 0..24 {
+        let mut pair = Pair::new(1);
+        fill_hashes(&mut pair, |pair, step| {
+            let seed = pair.seed.clone();
+            let name = format!("{{tag}}large{}", removed_at % 3);
+            let key = seed.key(name.as_bytes());
+            match (step == removed_at, removed_at % 4) {
+                (true, 0) => pair.apply(&key, &Effect::RemoveFields { key, fields: &gone }),
+                (true, 1) => pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted }),
+                (true, 2) => {
+                    let put = Effect::Put { key, value: NewValue::Hash(&pairs), expires_at: None };
+                    let remove = Effect::Remove { key, cause: Cause::Deleted };
+                    pair.apply_all(key.slot(), &[remove, put]);
+                }
+                (true, _) => {
+                    pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted });
+                    pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
+                }
+                (false, _) => {
+                    let one = row(["again and again", "1"]);
+                    pair.apply(&key, &Effect::SetFields { key, pairs: &one });
+                }
+            }
+        });
+        assert!(pair.same(), "removed at step {removed_at}");
+    }
 }
 
 #[test]
@@ -374,4 +492,26 @@ fn another_reign_is_refused_or_waited_for() {
     pair.primary.replica.become_for_tests(Role::Serving, LogIndex(5));
     pair.write();
     assert_eq!(pair.deliver(), Some(Received::Early), "the map here is behind");
+}
+
+#[test]
+fn a_taker_knows_how_much_of_the_bucket_it_lacks() {
+    let bucket = Hashmask::of_slot(Mask::M0FFF, Slot::new(0).unwrap());
+    assert_eq!(bucket.slots().len(), 4);
+    let size = FillSize { items: 1_000, bytes: 50_000 };
+    let mut taker = FillTaker::new(FILL, bucket, REIGN, size);
+    let behind = |taker: &FillTaker| {
+        let FillReceived { percent, items_behind, bytes_behind, .. } = taker.progress();
+        (percent, items_behind, bytes_behind)
+    };
+    assert_eq!(behind(&taker), (0, 1_000, 50_000));
+    taker.end_slot(400);
+    assert_eq!(behind(&taker), (25, 600, 30_000));
+    taker.end_slot(900); // Items were written since the fill began.
+    assert_eq!(behind(&taker), (50, 0, 0));
+    taker.end_slot(0);
+    taker.end_slot(0);
+    assert_eq!(behind(&taker), (100, 0, 0));
+    let empty = FillTaker::new(FILL, bucket, REIGN, FillSize::default());
+    assert_eq!(behind(&empty), (0, 0, 0));
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use placement::Hashmask;
 
 use super::{
-    Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, Load, LogIndex,
-    Map, Member, NodeId, RecreateSource,
+    Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, LeaveWay, Load,
+    LogIndex, Map, Member, NodeId, RecreateSource,
 };
 
 impl Map {
-    /// Applies the entry at `index` of the log. Its changes build on each other, so the first one
-    /// without effect ends it: a copy that was to be replaced must not be dropped when its replacement
-    /// could not be added.
+    /// Applies the entry at `index` of the log. Its changes of one bucket build on each other, so the
+    /// first one without effect ends them: a copy that was to be replaced must not be dropped when its
+    /// replacement could not be added. Changes of other buckets in the entry do not depend on it.
     ///
     /// A step of balancing names in `planned_at` the basis of the plan it belongs to. If that is no
     /// longer the map's basis, the present plan does not account for the step: all nodes have to plan
@@ -26,13 +26,19 @@ impl Map {
     ) -> Vec<ChangeOutcome> {
         let late = planned_at.is_some_and(|basis| basis != self.basis);
         let mut outcomes = Vec::with_capacity(changes.len());
+        let mut ended: BTreeSet<Option<Hashmask>> = BTreeSet::new();
         for change in changes {
-            outcomes.push(self.apply(index, change));
-            if outcomes.last() != Some(&ChangeOutcome::Applied) {
-                break;
+            let outcome = if ended.contains(&change.bucket()) {
+                ChangeOutcome::Stale
+            } else {
+                self.apply(index, change)
+            };
+            if outcome != ChangeOutcome::Applied {
+                ended.insert(change.bucket());
             }
+            outcomes.push(outcome);
         }
-        if late && outcomes.first() == Some(&ChangeOutcome::Applied) {
+        if late && outcomes.contains(&ChangeOutcome::Applied) {
             self.basis = self.epoch;
         }
         outcomes
@@ -57,8 +63,8 @@ impl Map {
     fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> ChangeOutcome {
         match change {
             Change::Join(member) => self.join(index, member),
-            Change::Leave(node) => self.leave(index, *node),
-            Change::Away { node, absence } => self.go_away(index, *node, *absence),
+            Change::Leave { node, way } => self.leave(index, *node, *way),
+            Change::Away { node, absence, way } => self.go_away(index, *node, *absence, *way),
             Change::Forget(node) => self.forget_places(*node),
             Change::Dead(nodes) => self.dead(index, nodes),
             Change::AddBackup { bucket, node, expected } => {
@@ -132,13 +138,16 @@ impl Map {
         ChangeOutcome::Applied
     }
 
-    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId) -> ChangeOutcome {
+    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId, way: LeaveWay) -> ChangeOutcome {
         if self.member(node).is_none() {
             return ChangeOutcome::Refused(ChangeRefusal::UnknownNode(node));
         }
         // It may hold a lease: only a handover or its death takes a bucket from it.
         if let Some(bucket) = self.buckets().find(|bucket| bucket.primary() == Some(node)) {
             return ChangeOutcome::Refused(ChangeRefusal::StillServes(bucket.hashmask));
+        }
+        if let (LeaveWay::Safe, Some(bucket)) = (way, self.bucket_that_needs(node)) {
+            return ChangeOutcome::Refused(ChangeRefusal::StillNeeded(bucket.hashmask));
         }
         self.dead(index, &BTreeSet::from([node]))
     }
@@ -336,11 +345,31 @@ fn retain<T>(items: &mut Vec<T>, stays: &[bool]) {
 }
 
 impl Change {
+    /// Returns the bucket that this changes, if it is one.
+    pub fn bucket(&self) -> Option<Hashmask> {
+        match self {
+            Change::AddBackup { bucket, .. }
+            | Change::Promote { bucket, .. }
+            | Change::DropBackup { bucket, .. }
+            | Change::Recreate { bucket, .. } => Some(*bucket),
+            Change::Join(_)
+            | Change::Leave { .. }
+            | Change::Away { .. }
+            | Change::Forget(_)
+            | Change::Dead(_)
+            | Change::Split(_)
+            | Change::Set(_)
+            | Change::Yield(_)
+            | Change::Settled { .. }
+            | Change::Write { .. } => None,
+        }
+    }
+
     /// Returns whether all nodes have to plan again after this change.
     fn makes_a_new_basis(&self) -> bool {
         match self {
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Dead(_)

@@ -11,7 +11,8 @@ use std::time::Duration;
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, ChangeOutcome, LogIndex, Map, NodeId};
+use super::{Bucket, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId};
+use crate::rules::{Rule, holds};
 
 /// A node that has left for a while, or is back and does not hold all its buckets again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -47,16 +48,33 @@ impl Map {
             || self.away.values().any(|away| away.buckets.contains(&bucket.hashmask))
     }
 
+    /// Returns a bucket that would have too few copies without this node: fewer than the settings ask
+    /// for on the nodes that stay.
+    pub fn bucket_that_needs(&self, node: NodeId) -> Option<&Bucket> {
+        if !holds(Rule::CopiesBeforeLeave) {
+            return None;
+        }
+        let stay = self.members.iter().filter(|member| member.weight > 0 && member.id != node);
+        let stay: Vec<NodeId> = stay.map(|member| member.id).collect();
+        let wanted = stay.len().min(1 + usize::from(self.settings.backups));
+        let has_enough = |bucket: &Bucket| {
+            let staying = |holder: &&NodeId| stay.binary_search(holder).is_ok();
+            bucket.holders.iter().filter(staying).count() >= wanted
+        };
+        self.buckets().find(|bucket| bucket.is_held_by(node) && !has_enough(bucket))
+    }
+
     pub(super) fn go_away(
         &mut self,
         index: LogIndex,
         node: NodeId,
         absence: Duration,
+        way: LeaveWay,
     ) -> ChangeOutcome {
         let held = self.buckets().filter(|bucket| bucket.is_held_by(node));
         let buckets: BTreeSet<Hashmask> = held.map(|bucket| bucket.hashmask).collect();
         let name = self.member(node).map(|member| member.name.clone()).unwrap_or_default();
-        let outcome = self.leave(index, node);
+        let outcome = self.leave(index, node, way);
         if outcome == ChangeOutcome::Applied && !buckets.is_empty() {
             Arc::make_mut(&mut self.away).insert(node, Away { name, absence, buckets });
         }

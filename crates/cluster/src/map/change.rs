@@ -18,12 +18,16 @@ pub enum Change {
     /// the same boot, the node's name, weight and zone are changed.
     Join(Member),
     /// A node that serves nothing any more leaves.
-    Leave(NodeId),
+    Leave {
+        node: NodeId,
+        way: LeaveWay,
+    },
     /// A node that serves nothing any more leaves, and wants to return within this time: its buckets
     /// are remembered.
     Away {
         node: NodeId,
         absence: Duration,
+        way: LeaveWay,
     },
     /// The node was away too long, or holds all it will get back: its places are no longer reserved.
     Forget(NodeId),
@@ -73,6 +77,16 @@ pub enum Change {
     },
 }
 
+/// The condition on which a node leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum LeaveWay {
+    /// The nodes that stay have all the copies that the settings ask for, of every bucket it holds.
+    Safe,
+    /// It serves nothing. Its backups go with it: until they are filled elsewhere, their buckets have
+    /// one copy fewer.
+    Quick,
+}
+
 /// The reason a copy is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DropReason {
@@ -101,7 +115,8 @@ pub enum ChangeOutcome {
     /// The expected epoch was right and has been raised, but there was nothing to do: the node was not
     /// there, or already was in the target state.
     Void,
-    /// The bucket has changed or was split since the change was proposed. Nothing was done.
+    /// The bucket has changed or was split since the change was proposed, or an earlier change of the
+    /// same entry had no effect on it. Nothing was done.
     Stale,
     /// Nothing was done.
     Refused(ChangeRefusal),
@@ -112,6 +127,8 @@ pub enum ChangeRefusal {
     UnknownNode(NodeId),
     /// The node that wants to leave still serves this bucket.
     StillServes(Hashmask),
+    /// Without the node that wants to leave, this bucket has too few copies.
+    StillNeeded(Hashmask),
     /// This generation has ended.
     Yielded(Generation),
     Document(DocumentError),

@@ -38,6 +38,18 @@ impl<T: Clone> Chunked<T> {
         &mut Arc::make_mut(&mut self.chunks[index / CHUNK])[index % CHUNK]
     }
 
+    /// Returns the elements of all chunks that are not shared with `other` at the same place; elements that it has
+    /// as well may be among them.
+    pub(super) fn unshared<'a>(&'a self, other: &'a Chunked<T>) -> impl Iterator<Item = &'a T> {
+        let chunks = self.chunks.iter().enumerate();
+        let is_shared = |place: usize, chunk: &Arc<Vec<T>>| {
+            other.chunks.get(place).is_some_and(|theirs| Arc::ptr_eq(theirs, chunk))
+        };
+        chunks
+            .filter(move |(place, chunk)| !is_shared(*place, chunk))
+            .flat_map(|(_, chunk)| &**chunk)
+    }
+
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &T> {
         (0..self.len).map(|index| self.get(index))
     }
@@ -54,6 +66,9 @@ mod tests {
         *list.get_mut(130) = 7;
         assert_eq!((*before.get(130), *list.get(130)), (130, 7));
         assert!(Arc::ptr_eq(&before.chunks[0], &list.chunks[0]), "untouched chunks are shared");
+        assert_eq!(list.unshared(&before).copied().collect::<Vec<_>>()[..3], [128, 129, 7]);
+        assert_eq!(list.unshared(&before).count(), CHUNK);
+        assert_eq!(list.unshared(&list.clone()).count(), 0);
         assert_eq!(list.iter().count(), 200);
         assert_eq!(list.iter().copied().filter(|number| *number == 7).count(), 2);
     }

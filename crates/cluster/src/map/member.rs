@@ -38,6 +38,8 @@ pub struct Endpoints {
     pub peer: u16,
     /// 0 if it has no HTTP surface.
     pub http: u16,
+    /// Port for reads from its backup copies; 0 if it has none.
+    pub replica: u16,
 }
 
 /// A rack, a room, a data centre. Nodes without a configured zone are all in the unnamed one.

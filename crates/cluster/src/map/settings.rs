@@ -21,6 +21,9 @@ pub struct ClusterSettings {
     /// Maximum bytes per second that a node sends for fills; unlimited if `None`.
     pub fill_rate: Option<u64>,
     pub two_node_takeover: bool,
+    /// Time for which a leaving node waits until others have copies of all it holds; then it leaves the
+    /// quick way.
+    pub leave_timeout: Duration,
     pub cross_slot: CrossSlot,
 }
 
@@ -61,6 +64,7 @@ impl Default for ClusterSettings {
             lost_after: Some(Duration::from_secs(30)),
             fill_rate: None,
             two_node_takeover: true,
+            leave_timeout: Duration::from_secs(30),
             cross_slot: CrossSlot::OneMember,
         }
     }
@@ -79,6 +83,7 @@ pub enum Setting {
     LostAfter(Option<Duration>),
     FillRate(Option<u64>),
     TwoNodeTakeover(bool),
+    LeaveTimeout(Duration),
     CrossSlot(CrossSlot),
 }
 
@@ -95,6 +100,7 @@ impl ClusterSettings {
             Setting::LostAfter(after) => self.lost_after = after,
             Setting::FillRate(rate) => self.fill_rate = rate,
             Setting::TwoNodeTakeover(takeover) => self.two_node_takeover = takeover,
+            Setting::LeaveTimeout(timeout) => self.leave_timeout = timeout,
             Setting::CrossSlot(cross_slot) => self.cross_slot = cross_slot,
         }
     }

@@ -241,6 +241,49 @@ fn a_process_that_comes_in_again_is_a_member_since_then() {
     assert!(log.map.member_since(member(B).peer()) > first);
 }
 
+fn leave(node: NodeId, way: LeaveWay) -> Change {
+    Change::Leave { node, way }
+}
+
+#[test]
+fn a_node_leaves_safely_only_when_the_others_have_all_copies() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    log.commit(&Change::Join(Member { weight: 0, ..member(A) }));
+    let needed =
+        |hashmask: &str| ChangeOutcome::Refused(ChangeRefusal::StillNeeded(bucket(hashmask)));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/0000"));
+    let absence = Duration::from_secs(60);
+    let away = Change::Away { node: A, absence, way: LeaveWay::Safe };
+    assert_eq!(log.commit(&away), needed("000F/0000"));
+    for hashmask in Hashmask::all(Mask::M000F).take(15) {
+        log.add(&hashmask.to_string(), C);
+    }
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/000F"));
+    log.add("000F/000F", C);
+    // A copy on a node that leaves as well does not count, unless nobody else could have it.
+    log.commit(&Change::Join(member(NodeId(4))));
+    log.commit(&Change::Join(Member { weight: 0, ..member(C) }));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/0000"));
+    log.commit(&Change::Dead(BTreeSet::from([NodeId(4)])));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), ChangeOutcome::Applied, "B alone stays");
+    assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 16)));
+}
+
+#[test]
+fn with_fewer_backups_wanted_fewer_copies_are_needed_to_leave() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    log.commit(&Change::Set(Setting::Backups(0)));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), ChangeOutcome::Applied);
+}
+
 #[test]
 fn only_a_node_that_serves_nothing_may_leave() {
     let mut log = Log::of_three();
@@ -251,12 +294,12 @@ fn only_a_node_that_serves_nothing_may_leave() {
         log.promote(&hashmask.to_string(), B);
     }
     let refusal = ChangeRefusal::StillServes(bucket("000F/0000"));
-    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Refused(refusal));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Quick)), ChangeOutcome::Refused(refusal));
     log.promote("000F/0000", B);
-    assert_eq!(log.commit(&Change::Leave(A)), ChangeOutcome::Applied);
+    assert_eq!(log.commit(&leave(A, LeaveWay::Quick)), ChangeOutcome::Applied);
     assert_eq!((log.load(B), log.load(C)), ((16, 0), (0, 0)));
     assert_eq!(
-        log.commit(&Change::Leave(A)),
+        log.commit(&leave(A, LeaveWay::Quick)),
         ChangeOutcome::Refused(ChangeRefusal::UnknownNode(A))
     );
 }
@@ -269,7 +312,7 @@ fn with_a_away() -> Log {
         log.add(&hashmask.to_string(), B);
         log.promote(&hashmask.to_string(), B);
     }
-    let away = Change::Away { node: A, absence: Duration::from_secs(60) };
+    let away = Change::Away { node: A, absence: Duration::from_secs(60), way: LeaveWay::Quick };
     assert_eq!(log.commit(&away), ChangeOutcome::Applied);
     log
 }
@@ -382,7 +425,7 @@ fn a_generation_that_has_yielded_changes_no_more() {
     assert_eq!(log.commit(&Change::Yield(greater)), ChangeOutcome::Applied);
     let before = log.map.clone();
     assert_eq!(
-        log.commit(&Change::Leave(B)),
+        log.commit(&leave(B, LeaveWay::Quick)),
         ChangeOutcome::Refused(ChangeRefusal::Yielded(greater))
     );
     assert_eq!(log.map, before);
@@ -420,7 +463,7 @@ fn the_bucket_received_last_is_marked_on_its_receiver() {
 }
 
 #[test]
-fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
+fn the_changes_of_a_bucket_end_with_the_first_that_comes_to_nothing() {
     let mut log = Log::of_three();
     log.add("000F/0000", B);
     let (bucket, expected) = (bucket("000F/0000"), log.epoch_of("000F/0000"));
@@ -431,11 +474,39 @@ fn an_entry_ends_with_the_first_change_that_comes_to_nothing() {
     ];
     // C dies before it is added: B must keep its copy.
     log.commit(&Change::Dead(BTreeSet::from([C])));
-    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), [ChangeOutcome::Void]);
+    let outcomes = [ChangeOutcome::Void, ChangeOutcome::Stale];
+    assert_eq!(log.map.apply_entry(LogIndex(99), None, &give), outcomes);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
     // If another change came first, the second one would otherwise find the epoch it expects.
-    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [ChangeOutcome::Stale]);
+    assert_eq!(log.map.apply_entry(LogIndex(100), None, &give), [ChangeOutcome::Stale; 2]);
     assert_eq!(log.holders("000F/0000"), [1, 2]);
+}
+
+#[test]
+fn the_changes_of_other_buckets_in_an_entry_take_effect() {
+    let mut log = Log::of_three();
+    let names = ["000F/0000", "000F/0008", "000F/0004"];
+    for name in names {
+        log.add(name, B);
+    }
+    let because = DropReason::Balance;
+    let give: Vec<Change> = names
+        .iter()
+        .flat_map(|name| {
+            let (bucket, expected) = (bucket(name), log.epoch_of(name));
+            [
+                Change::AddBackup { bucket, node: C, expected },
+                Change::DropBackup { bucket, node: B, expected: expected.next(), because },
+            ]
+        })
+        .collect();
+    // The second bucket has changed since.
+    log.promote("000F/0008", B);
+    let (done, late) = (ChangeOutcome::Applied, ChangeOutcome::Stale);
+    let outcomes = log.map.apply_entry(LogIndex(99), None, &give);
+    assert_eq!(outcomes, [done, done, late, late, done, done]);
+    assert_eq!(names.map(|name| log.holders(name)), [vec![1, 3], vec![2, 1], vec![1, 3]]);
+    log.map.check_invariants();
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
-use store::{DivergenceLog, Found, ScanPosition, Seed, SlotTable, StoredValue, Version};
+use store::{
+    DivergenceLog, Found, ScanPosition, Seed, SlotTable, StoredValue, StringValue, Version,
+};
 
 use super::change::{put_emptied, put_gone, put_item, put_piece, put_whole};
 use super::ledger::Tally;
@@ -294,12 +296,17 @@ fn gather_gone(
     SlotProgress::Emptied
 }
 
-/// Returns the value if it is large: it is not copied under the lock, and goes in pieces.
+/// Returns the value if it is large: it goes in pieces. A large hash goes as its row; nobody changes it meanwhile.
 fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
-    let StoredValue::Shared(shared) = found.value() else { return None };
+    let value = match found.value() {
+        StoredValue::String(StringValue::Shared(shared)) if shared.bytes().len() > CHUNK_BYTES => {
+            shared.to_arc()
+        }
+        StoredValue::Hash(hash) if found.goes_in_parts() => Arc::new(hash.to_row()),
+        StoredValue::String(_) | StoredValue::Hash(_) => return None,
+    };
     let (key, version) = (found.item.key().to_vec(), found.item.version());
-    let is_large = shared.bytes().len() > CHUNK_BYTES;
-    is_large.then(|| LargeMergedItem { key, version, value: shared.to_arc(), sent: 0 })
+    Some(LargeMergedItem { key, version, value, sent: 0 })
 }
 
 fn gather_large(

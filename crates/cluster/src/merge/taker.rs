@@ -1,7 +1,9 @@
 //! The taker: a node of the surviving side that decides key by key whose change wins. It takes keys that nobody
 //! here has changed since the split; a key changed on both sides is a conflict, which the later version wins.
 
-use store::{Cause, DivergenceLog, Effect, Found, Key, NewValue, Seed, SlotTable, Version};
+use store::{
+    Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, Seed, SlotTable, StoredValue, Version,
+};
 
 use super::change::{ChangeBatch, MergedChange};
 use super::ledger::{Conflict, Side, Tally, Winner};
@@ -82,19 +84,19 @@ impl MergeTaker {
                     let value = NewItem { value: item.value, expires_at: item.expires_at };
                     let (key, version) = (seed.key(item.key), item.version);
                     let theirs = Theirs { key, version, parted, item: Some(value) };
-                    take_one(theirs, ground, &mut tally);
+                    take_one(theirs, seed, ground, &mut tally);
                 }
                 MergedChange::Whole(item) => {
                     let pieces = core::mem::take(&mut self.pieces);
-                    let value = NewValue::Shared(std::sync::Arc::new(pieces));
+                    let Some(value) = assembled(&item.value, &pieces) else { continue };
                     let value = NewItem { value, expires_at: item.expires_at };
                     let (key, version) = (seed.key(item.key), item.version);
                     let theirs = Theirs { key, version, parted, item: Some(value) };
-                    take_one(theirs, ground, &mut tally);
+                    take_one(theirs, seed, ground, &mut tally);
                 }
                 MergedChange::Gone { key, version } => {
                     let key = seed.key(key);
-                    take_one(Theirs { key, version, parted, item: None }, ground, &mut tally);
+                    take_one(Theirs { key, version, parted, item: None }, seed, ground, &mut tally);
                 }
                 MergedChange::Emptied { version } => {
                     empty(&Emptying { version, parted }, seed, ground, &mut tally);
@@ -112,8 +114,19 @@ impl MergeTaker {
     }
 }
 
-fn take_one(theirs: Theirs<'_>, ground: &mut impl Ground, tally: &mut Tally) {
-    let verdict = judge(ground.table(), &theirs);
+/// Returns the value whose pieces are complete, of the type of the empty value that was sent with the item. `None` if
+/// they are not a hash although they should be one: no peer of ours sends that.
+fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
+    match empty {
+        NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
+        NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
+            Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
+        }
+    }
+}
+
+fn take_one(theirs: Theirs<'_>, seed: &Seed, ground: &mut impl Ground, tally: &mut Tally) {
+    let verdict = judge(ground.table(), &theirs, seed);
     match verdict {
         MergeDecision::Same => tally.same += 1,
         MergeDecision::Take => {
@@ -149,11 +162,11 @@ fn empty(theirs: &Emptying, seed: &Seed, ground: &mut impl Ground, tally: &mut T
     let Emptying { version, parted } = *theirs;
     for key in keys {
         let removal = Theirs { key: seed.key(&key), version, parted, item: None };
-        take_one(removal, ground, tally);
+        take_one(removal, seed, ground, tally);
     }
 }
 
-fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
+fn judge(table: &SlotTable, theirs: &Theirs<'_>, seed: &Seed) -> MergeDecision {
     let divergence = table.divergence();
     let settle = |ours: Version| {
         if theirs.never_went_on() && divergence.is_some() {
@@ -168,7 +181,7 @@ fn judge(table: &SlotTable, theirs: &Theirs<'_>) -> MergeDecision {
     };
     match (table.peek(&theirs.key), &theirs.item) {
         (None, None) => MergeDecision::Same,
-        (Some(here), Some(there)) if is_same(&here, there) => MergeDecision::Same,
+        (Some(here), Some(there)) if is_same(&here, there, seed) => MergeDecision::Same,
         (Some(here), _) => {
             let version = made_at(table, &here);
             let is_touched = divergence.is_none_or(|it| version > theirs.last_in_common(it.at()));
@@ -221,13 +234,17 @@ fn taken_away_at(divergence: &DivergenceLog, key: &Key<'_>) -> Option<Version> {
     tombstone.max(emptied_at)
 }
 
-fn is_same(here: &Found<'_>, there: &NewItem<'_>) -> bool {
+fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
     if here.expires_at != there.expires_at {
         return false;
     }
-    let ours = here.value().to_bytes();
+    let ours = match (here.value(), &there.value) {
+        (StoredValue::Hash(hash), NewValue::Hash(row)) => return hash.equals_row(row, seed),
+        (StoredValue::Hash(_), _) | (_, NewValue::Hash(_)) => return false,
+        (StoredValue::String(string), _) => string.to_bytes(),
+    };
     match &there.value {
-        NewValue::Plain(bytes) | NewValue::Raw(bytes) => *ours == **bytes,
+        NewValue::Plain(bytes) | NewValue::Raw(bytes) | NewValue::Hash(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
     }
@@ -244,13 +261,21 @@ fn write(theirs: Theirs<'_>, ground: &mut impl Ground) {
     ground.brought(&key, made);
 }
 
+/// Returns the length of a string, or of a container's elements in a row.
+fn stored_len(found: &Found<'_>) -> usize {
+    match found.value() {
+        StoredValue::String(string) => string.len(),
+        StoredValue::Hash(hash) => hash.row_len(),
+    }
+}
+
 fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict {
     let here = table.peek(&theirs.key);
     let gone_at =
         || table.divergence().and_then(|divergence| taken_away_at(divergence, &theirs.key));
     let bytes = |len: usize| len as u64;
     let length = |item: &NewItem<'_>| match &item.value {
-        NewValue::Plain(value) | NewValue::Raw(value) => value.len(),
+        NewValue::Plain(value) | NewValue::Raw(value) | NewValue::Hash(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };
@@ -258,7 +283,7 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         key: theirs.key.bytes().to_vec(),
         ours: Side {
             version: here.map(|it| made_at(table, &it)).or_else(gone_at).unwrap_or_default().0,
-            bytes: here.map(|it| bytes(it.value().len())),
+            bytes: here.map(|it| bytes(stored_len(&it))),
         },
         theirs: Side {
             version: theirs.version.0,

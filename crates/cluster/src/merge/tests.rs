@@ -74,7 +74,40 @@ impl Shore {
 
     fn get(&self, name: &str) -> Option<String> {
         let found = self.table.peek(&self.key(name))?;
-        Some(String::from_utf8(found.value().to_bytes().into_owned()).unwrap())
+        Some(String::from_utf8(found.string().expect("a string").to_bytes().into_owned()).unwrap())
+    }
+}
+
+/// Returns the fields and values of a hash in a row.
+fn pairs(fields: u64, value: &str) -> Vec<u8> {
+    let mut row = Vec::new();
+    for number in 0..fields {
+        store::Element::of(format!("field {number}").as_bytes()).write(&mut row);
+        store::Element::of(value.as_bytes()).write(&mut row);
+    }
+    row
+}
+
+#[test]
+fn hashes_small_and_large_are_merged_like_other_values() {
+    let (mut one, mut two) = parted(&["kept"]);
+    let seed = one.seed.clone();
+    for (name, fields) in [("small", 3), ("large", 20_000)] {
+        let row = pairs(fields, "theirs");
+        one.apply(&Effect::SetFields { key: seed.key(name.as_bytes()), pairs: &row });
+    }
+    // Both sides have made the same hash, in different orders, and a different one.
+    let (same, reversed) = (pairs(2, "v"), [&pairs(2, "v")[10..], &pairs(2, "v")[..10]].concat());
+    assert_eq!(same.len(), 20, "ten bytes for each pair");
+    one.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &same });
+    two.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &reversed });
+    two.apply(&Effect::SetFields { key: seed.key(b"kept"), pairs: &same });
+    let tally = hand_over(&one, &mut two);
+    assert_eq!((tally.taken, tally.same), (2, 1));
+    for name in ["small", "large", "same"] {
+        let here = two.table.peek(&two.key(name)).unwrap();
+        let there = one.table.peek(&one.key(name)).unwrap();
+        assert_eq!(store::Digest::of_item(&here), store::Digest::of_item(&there), "{name}");
     }
 }
 

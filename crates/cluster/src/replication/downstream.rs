@@ -1,6 +1,6 @@
 //! A downstream: another node that receives the writes to a slot, and its progress towards becoming a backup.
 
-use store::Version;
+use store::{ScanPosition, Version};
 
 use super::{FrameNumber, LinkId, Wait};
 
@@ -19,8 +19,9 @@ pub struct Downstream {
 pub enum SyncState {
     /// The fill has not reached this slot: nothing of it is sent.
     NotBegun,
-    /// Some of the slot is sent; its first chunk was taken at this version. Writes follow as whole items.
-    Partly { begun_at: Version },
+    /// Some of the slot is sent; its first chunk was taken at `begun_at`, and the walk has reached `reached`. Writes
+    /// follow as whole items, or as effects on a large container (`serving/ship.rs`).
+    Partly { begun_at: Version, reached: ScanPosition },
     /// All of the slot is sent, and every effect follows. Replies do not wait for it yet.
     Whole,
     /// In the wait set: no reply leaves before it has acknowledged `last`, the last frame of this slot.
@@ -69,7 +70,14 @@ impl Downstream {
 
     /// Records that the slot's first chunk is taken at this version.
     pub(crate) fn begin(&mut self, version: Version) {
-        self.stage = SyncState::Partly { begun_at: version };
+        self.stage = SyncState::Partly { begun_at: version, reached: ScanPosition::START };
+    }
+
+    /// Records that the walk has passed all items before this position.
+    pub(crate) fn reach(&mut self, position: ScanPosition) {
+        if let SyncState::Partly { reached, .. } = &mut self.stage {
+            *reached = position;
+        }
     }
 
     /// Records that all of the slot is sent.

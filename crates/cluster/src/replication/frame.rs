@@ -8,6 +8,7 @@ use placement::{Hashmask, Mask, Slot};
 use store::Version;
 
 use super::FrameNumber;
+use super::receive::slot_of_unit;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 
@@ -28,6 +29,14 @@ pub struct Position {
     pub version: Version,
 }
 
+/// The size of a bucket at its primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FillSize {
+    pub items: u64,
+    /// Memory of the items.
+    pub bytes: u64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
     /// Effects of one command on one slot, decoded by `store::Recorded`. They build on the version named by the
@@ -37,7 +46,8 @@ pub enum Frame<'a> {
         written_in: LogIndex,
         unit: &'a [u8],
     },
-    /// Effects of one command on a slot that is partly sent: the current state of the items it touched.
+    /// Effects of one command on a slot that is partly sent: the current state of the items it touched, or the effects
+    /// on a large container.
     Images {
         reign: LogIndex,
         slot: Slot,
@@ -50,6 +60,8 @@ pub enum Frame<'a> {
         fill: FillId,
         bucket: Hashmask,
         reign: LogIndex,
+        /// The bucket's size when the fill began.
+        size: FillSize,
     },
     /// Begins a slot of the bucket, which is at this position.
     FillSlot {
@@ -315,6 +327,33 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Returns the slot that a client's command has changed, if the frame carries such a change.
+    pub(super) fn changed_slot(&self) -> Option<Slot> {
+        match *self {
+            Frame::Effects { unit, .. } => slot_of_unit(unit),
+            Frame::Images { slot, .. } => Some(slot),
+            Frame::FillStart { .. }
+            | Frame::FillSlot { .. }
+            | Frame::FillParting { .. }
+            | Frame::FillNewer { .. }
+            | Frame::FillGone { .. }
+            | Frame::FillItems { .. }
+            | Frame::FillPart { .. }
+            | Frame::FillWhole { .. }
+            | Frame::FillSlotEnd { .. }
+            | Frame::FillEnd { .. }
+            | Frame::FillCancel { .. }
+            | Frame::Compare { .. }
+            | Frame::Replace { .. }
+            | Frame::ReplaceItems { .. }
+            | Frame::ReplaceEnd { .. }
+            | Frame::TakeOver { .. }
+            | Frame::News { .. }
+            | Frame::Part { .. }
+            | Frame::LastPart { .. } => None,
+        }
+    }
+
     /// Appends the tag and all fields but the payload.
     #[inline]
     fn write_fields<'o>(&self, out: &'o mut Vec<u8>) -> Writer<'o> {
@@ -329,9 +368,12 @@ impl<'a> Frame<'a> {
                 .u64(from.reign.0)
                 .u64(from.version.0)
                 .u64(to.0),
-            Frame::FillStart { fill, bucket, reign } => {
-                with(out, FILL_START).fill(fill).bucket(bucket).u64(reign.0)
-            }
+            Frame::FillStart { fill, bucket, reign, size } => with(out, FILL_START)
+                .fill(fill)
+                .bucket(bucket)
+                .u64(reign.0)
+                .u64(size.items)
+                .u64(size.bytes),
             Frame::FillSlot { fill, slot, position } => with(out, FILL_SLOT)
                 .fill(fill)
                 .slot(slot)
@@ -411,6 +453,7 @@ impl<'a> Frame<'a> {
                 fill: reader.fill()?,
                 bucket: reader.bucket()?,
                 reign: reader.index()?,
+                size: FillSize { items: reader.u64()?, bytes: reader.u64()? },
             },
             FILL_SLOT => Frame::FillSlot {
                 fill: reader.fill()?,

@@ -1,7 +1,9 @@
 //! The sending end of a link: frames are numbered and kept until the other end has acknowledged them, so that a
 //! new connection resumes at the frame the other end asks for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+
+use placement::Slot;
 
 use super::FrameNumber;
 use super::frame::{Frame, first_frame};
@@ -26,6 +28,14 @@ struct Chunk {
     /// The number of its first frame.
     first: FrameNumber,
     frames: u64,
+}
+
+/// The unacknowledged changes of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SlotLag {
+    /// Number of units: the effects of one command or transaction each.
+    pub units: u64,
+    pub bytes: u64,
 }
 
 /// The other end acknowledged a frame that was never sent.
@@ -110,6 +120,27 @@ impl Outbox {
     /// Returns the number of unacknowledged bytes.
     pub fn unacknowledged_bytes(&self) -> usize {
         self.unacknowledged_bytes
+    }
+
+    /// Returns the unacknowledged changes of each slot. Looks through all frames.
+    pub fn lag_by_slot(&self) -> BTreeMap<Slot, SlotLag> {
+        let mut lags: BTreeMap<Slot, SlotLag> = BTreeMap::new();
+        for chunk in &self.chunks {
+            let mut rest = &chunk.bytes[..];
+            for number in chunk.first.0..chunk.first.0 + chunk.frames {
+                let frame = first_frame(rest).ok().flatten();
+                let (body, bytes) = frame.expect("what was pushed is whole");
+                if let Some(slot) = Frame::read(body).ok().and_then(|frame| frame.changed_slot())
+                    && number > self.acked.0
+                {
+                    let lag = lags.entry(slot).or_default();
+                    lag.units += 1;
+                    lag.bytes += bytes as u64;
+                }
+                rest = &rest[bytes..];
+            }
+        }
+        lags
     }
 
     /// Returns the memory that unacknowledged frames take up: the allocated size of their chunks.

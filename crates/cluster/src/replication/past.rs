@@ -56,6 +56,8 @@ impl Past {
                 Effect::Put { .. }
                 | Effect::Append { .. }
                 | Effect::Overwrite { .. }
+                | Effect::SetFields { .. }
+                | Effect::RemoveFields { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

@@ -134,9 +134,10 @@ fn ends(unit: &[u8], seed: &Seed) -> Result<(Version, Version), DecodeError> {
     Ok((first.previous, last))
 }
 
-/// Tags in `Frame::Images`: an item in its current state, or the key of a removed one.
+/// Tags in `Frame::Images`: an item in its current state, the key of a removed one, or an effect on a large container.
 const PRESENT: u8 = 1;
 const GONE: u8 = 0;
+const CHANGED: u8 = 2;
 
 /// Appends the current state of a key in this table.
 pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
@@ -150,6 +151,13 @@ pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
             write_gone(key.bytes(), out);
         }
     }
+}
+
+/// Appends an effect on a container of which the taker has a part.
+pub fn write_change(recorded: &Recorded<'_>, out: &mut Vec<u8>) {
+    out.push(CHANGED);
+    out.extend_from_slice(&recorded.version.0.to_le_bytes());
+    store::encode_effect(&recorded.effect, out);
 }
 
 /// Appends a removed key.
@@ -176,6 +184,7 @@ pub fn receive_images(
         let taken = match *tag {
             PRESENT => take_present(receiver, behind, &mut applied),
             GONE => take_gone(receiver, to, behind, &mut applied),
+            CHANGED => take_change(receiver, behind, &mut applied),
             tag => Err(DecodeError::UnknownTag(tag)),
         };
         match taken {
@@ -195,6 +204,18 @@ fn take_present<'a>(
 ) -> Result<&'a [u8], DecodeError> {
     let (item, rest) = decode_item(bytes)?;
     applied(receiver.table.copy_item(&item, receiver.seed));
+    Ok(rest)
+}
+
+fn take_change<'a>(
+    receiver: &mut Receiver<'_>,
+    bytes: &'a [u8],
+    applied: &mut impl FnMut(Applied),
+) -> Result<&'a [u8], DecodeError> {
+    let (version, rest) = bytes.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
+    let version = Version(u64::from_le_bytes(*version));
+    let (effect, rest) = store::decode_effect(rest, receiver.seed)?;
+    applied(receiver.table.apply(&effect, version, receiver.touch, receiver.seed));
     Ok(rest)
 }
 

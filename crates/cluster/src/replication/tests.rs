@@ -1,6 +1,7 @@
 //! Tests a link as two ends with a wire between them that breaks where the test says.
 
 use super::*;
+use crate::map::LogIndex;
 
 fn news(text: &str) -> Frame<'_> {
     Frame::News { bytes: text.as_bytes() }
@@ -181,4 +182,30 @@ fn bytes_that_are_no_frame_are_told_apart() {
     bytes[0] += 1;
     bytes.push(0);
     assert_eq!(first_answer(&bytes), Err(BadFrame::BadNumber), "nothing may follow");
+}
+
+#[test]
+fn the_lag_of_a_slot_counts_its_changes_until_they_are_acknowledged() {
+    let mut outbox = Outbox::default();
+    let slot = |number: u16| placement::Slot::new(number).unwrap();
+    let change = |outbox: &mut Outbox, number: u16| {
+        let unit = [&number.to_le_bytes()[..], b"effects"].concat();
+        let (reign, written_in) = (LogIndex(1), LogIndex(1));
+        outbox.push(&Frame::Effects { reign, written_in, unit: &unit })
+    };
+    change(&mut outbox, 5);
+    outbox.push(&news("not a change"));
+    let second = change(&mut outbox, 5);
+    change(&mut outbox, 9);
+    let lags = outbox.lag_by_slot();
+    assert_eq!(lags.keys().copied().collect::<Vec<_>>(), [slot(5), slot(9)]);
+    assert_eq!(lags[&slot(5)], SlotLag { units: 2, bytes: 2 * lags[&slot(9)].bytes });
+
+    carry(&mut outbox, &mut Vec::new(), 0);
+    outbox.acknowledge(second).unwrap();
+    let lags = outbox.lag_by_slot();
+    assert_eq!(
+        lags.into_iter().map(|(slot, lag)| (slot.number(), lag.units)).collect::<Vec<_>>(),
+        [(9, 1)]
+    );
 }

@@ -1,11 +1,16 @@
 //! Ships a write: effects go to nodes that have the slot, the current state of the touched items to nodes that
 //! have a part of it, and nothing to nodes that have none of it yet.
+//!
+//! A large container is not sent as a whole for each write. If the walk over the slot has passed it, the node has it,
+//! or is getting it in parts: the effects go there. If not, nothing goes there: the walk sends large containers
+//! whatever their version (docs/decisions/0027).
 
-use store::{Effect, Key, Recorded, Seed, SlotTable, Version};
+use store::{Effect, Key, Recorded, ScanPosition, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{
-    Frame, FrameNumber, LinkId, Position, RecordedUnit, SlotReplica, SyncState, write_image,
+    Frame, FrameNumber, LinkId, Position, RecordedUnit, SlotReplica, SyncState, write_change,
+    write_image,
 };
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
@@ -29,14 +34,15 @@ pub fn ship(
             SyncState::Whole | SyncState::Backup { .. } => {
                 push(downstream.link(), &Frame::Effects { reign, written_in, unit })
             }
-            SyncState::Partly { .. } => {
+            SyncState::Partly { reached, .. } => {
                 let touched = Touched::by(unit, seed);
                 if touched.all {
                     // The previous content no longer matters.
                     push(downstream.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let from = Position { reign: written_in, version: touched.from };
-                    send_images(table, reign, from, touched.keys, |frame| {
+                    let partly_sent = PartlySent { table, unit, seed, reached };
+                    partly_sent.send_images(reign, from, touched.keys, |frame| {
                         push(downstream.link(), frame)
                     })
                 }
@@ -50,30 +56,62 @@ pub fn ship(
     replica.written_by(reign);
 }
 
-/// Sends the current state of items. Every frame but the last leaves the taker at its version, in this reign;
-/// the last one brings it to the table's version.
-fn send_images(
-    table: &SlotTable,
-    reign: LogIndex,
-    mut from: Position,
-    mut keys: Vec<Key<'_>>,
-    mut push: impl FnMut(&Frame<'_>) -> FrameNumber,
-) -> FrameNumber {
-    let slot = keys[0].slot();
-    keys.sort_unstable_by(|one, other| one.bytes().cmp(other.bytes()));
-    keys.dedup_by(|one, other| one.bytes() == other.bytes());
-    // Removed keys come last: the taker records their removal at the version their frame leads to.
-    keys.sort_by_key(|key| table.peek(key).is_none());
-    let mut images = Vec::new();
-    for key in &keys {
-        if images.len() >= IMAGES_BYTES && table.peek(key).is_some() {
-            push(&Frame::Images { reign, slot, from, to: from.version, images: &images });
-            from.reign = reign;
-            images.clear();
+/// A slot of which another node has a part, and the unit that has just changed it.
+struct PartlySent<'a> {
+    table: &'a SlotTable,
+    unit: &'a [u8],
+    seed: &'a Seed,
+    /// The position of the walk.
+    reached: ScanPosition,
+}
+
+impl PartlySent<'_> {
+    /// Sends the current state of items. Every frame but the last leaves the taker at its version, in this reign;
+    /// the last one brings it to the table's version.
+    fn send_images(
+        &self,
+        reign: LogIndex,
+        mut from: Position,
+        mut keys: Vec<Key<'_>>,
+        mut push: impl FnMut(&Frame<'_>) -> FrameNumber,
+    ) -> FrameNumber {
+        let (table, slot) = (self.table, keys[0].slot());
+        keys.sort_unstable_by(|one, other| one.bytes().cmp(other.bytes()));
+        keys.dedup_by(|one, other| one.bytes() == other.bytes());
+        // Removed keys come last: the taker records their removal at the version their frame leads to.
+        keys.sort_by_key(|key| table.peek(key).is_none());
+        let mut images = Vec::new();
+        for key in &keys {
+            if images.len() >= IMAGES_BYTES && table.peek(key).is_some() {
+                push(&Frame::Images { reign, slot, from, to: from.version, images: &images });
+                from.reign = reign;
+                images.clear();
+            }
+            self.write_image_or_changes(key, &mut images);
         }
-        write_image(table, key, &mut images);
+        push(&Frame::Images { reign, slot, from, to: table.version(), images: &images })
     }
-    push(&Frame::Images { reign, slot, from, to: table.version(), images: &images })
+
+    fn write_image_or_changes(&self, key: &Key<'_>, out: &mut Vec<u8>) {
+        if !self.table.peek(key).is_some_and(|found| found.goes_in_parts()) {
+            write_image(self.table, key, out);
+        } else if key.scan_position() < self.reached {
+            self.write_changes(key, out);
+        }
+    }
+
+    /// Appends the unit's effects on this key.
+    fn write_changes(&self, key: &Key<'_>, out: &mut Vec<u8>) {
+        let mut rest = self.unit;
+        while !rest.is_empty() {
+            let (recorded, behind) =
+                Recorded::read(rest, self.seed).expect("recorded by this node");
+            if key_of(&recorded.effect).is_some_and(|other| other.bytes() == key.bytes()) {
+                write_change(&recorded, out);
+            }
+            rest = behind;
+        }
+    }
 }
 
 /// The changes of a unit.
@@ -108,6 +146,8 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         Effect::Put { key, .. }
         | Effect::Append { key, .. }
         | Effect::Overwrite { key, .. }
+        | Effect::SetFields { key, .. }
+        | Effect::RemoveFields { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(*key),

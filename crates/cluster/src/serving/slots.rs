@@ -14,7 +14,7 @@ use super::access::{Need, Obstacle, SlotAccess};
 use super::effects::EffectLog;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
-use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotState};
+use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotReplica, SlotState};
 use crate::rules::{Rule, holds};
 
 /// The locks, links and counters that serving depends on.
@@ -87,6 +87,17 @@ pub struct Access {
     pub waits_for_backups: bool,
     /// True if it waits while a backup of its slot is far behind.
     pub heeds_backlog: bool,
+    /// The copies that a walk over many slots visits.
+    pub walks: WalkedCopies,
+}
+
+/// The copies that a walk over many slots visits; all other slots appear empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WalkedCopies {
+    /// The slots that this node serves.
+    Primaries,
+    /// This node's backup copies: a walk that only reads, on the replica port.
+    Backups,
 }
 
 impl Access {
@@ -96,7 +107,17 @@ impl Access {
         only_reads: false,
         waits_for_backups: true,
         heeds_backlog: false,
+        walks: WalkedCopies::Primaries,
     };
+}
+
+impl WalkedCopies {
+    fn includes(self, replica: &SlotReplica) -> bool {
+        match self {
+            WalkedCopies::Primaries => replica.is_primary(),
+            WalkedCopies::Backups => replica.is_backup(),
+        }
+    }
 }
 
 /// The gate's refusal to run a command. Nothing was done.
@@ -141,6 +162,7 @@ pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     held: LockedSet<'a, P>,
     effects: &'e mut EffectLog,
     walk: HandoverPolicy,
+    walks: WalkedCopies,
     /// Requirements on a slot that is to be changed.
     need: Need,
     waits_for_backups: bool,
@@ -280,6 +302,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             held: locked.held,
             effects,
             walk: if access.only_reads { HandoverPolicy::Reads } else { HandoverPolicy::Changes },
+            walks: access.walks,
             need: Need { reads_copy: false, ..access.need },
             waits_for_backups: access.waits_for_backups,
             reshaped: false,
@@ -315,7 +338,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     fn is_visible(&mut self, slot: Slot) -> bool {
         match self.walk {
-            HandoverPolicy::Reads => state_in(&mut self.held, slot).replica.is_primary(),
+            HandoverPolicy::Reads => self.walks.includes(&state_in(&mut self.held, slot).replica),
             HandoverPolicy::Changes | HandoverPolicy::LeftOut(..) => self.may_change(slot),
         }
     }
@@ -388,7 +411,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             // The changes of this very command (an EXEC) are not published yet.
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
             let occupied =
-                |state: &SlotState| state.replica.is_primary() && !state.table.is_empty();
+                |state: &SlotState| self.walks.includes(&state.replica) && !state.table.is_empty();
             return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
         }
         self.publish_counts();
@@ -397,7 +420,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the number of keys in a slot.
     pub fn len(&mut self, slot: Slot) -> usize {
-        if let LockedSet::Several(_) = &self.held {
+        let is_published = self.walks == WalkedCopies::Primaries;
+        if !is_published || matches!(self.held, LockedSet::Several(_)) {
             return self.table(slot).len();
         }
         self.publish_counts();
@@ -407,7 +431,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Returns the number of keys that this node serves.
     pub fn key_count(&mut self) -> usize {
         if let LockedSet::Several(states) = &self.held {
-            let mine = states.iter().filter(|(_, state)| state.replica.is_primary());
+            let mine = states.iter().filter(|(_, state)| self.walks.includes(&state.replica));
             return mine.map(|(_, state)| state.table.len()).sum();
         }
         self.publish_counts();

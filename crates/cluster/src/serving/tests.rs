@@ -171,7 +171,7 @@ fn change() -> ChangeContext {
 }
 
 fn access(only_reads: bool) -> Access {
-    Access { need: Need::PRIMARY, only_reads, waits_for_backups: true, heeds_backlog: true }
+    Access { only_reads, heeds_backlog: true, ..Access::WRITE }
 }
 
 #[test]

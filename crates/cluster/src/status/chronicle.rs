@@ -7,8 +7,8 @@ use placement::Hashmask;
 
 use super::{ChangeStatus, Going, GoneStatus, name};
 use crate::map::{
-    Change, ChangeOutcome, DocumentWrite, DropReason, Map, Member, NodeId, RecreateSource,
-    SETTING_PREFIX,
+    Change, ChangeOutcome, DocumentWrite, DropReason, LeaveWay, Map, Member, NodeId,
+    RecreateSource, SETTING_PREFIX,
 };
 
 /// Maximum number of changes in a chronicle.
@@ -52,7 +52,7 @@ impl Chronicle {
             self.gone.retain(|gone| gone.name != name);
             self.gone.push_front(GoneStatus { name, at, how, primaries, backups });
         };
-        if let Change::Leave(node) = change {
+        if let Change::Leave { node, .. } = change {
             note(*node, Going::Left);
         } else if let Change::Dead(nodes) = change {
             nodes.iter().for_each(|node| note(*node, Going::Dead));
@@ -82,12 +82,9 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
     };
     match change {
         Change::Join(member) => describe_join(before, member),
-        Change::Leave(node) => {
-            (format!("{} leaves", of(*node)), "it has handed over all its buckets".to_owned())
-        }
-        Change::Away { node, absence } => {
-            let what = format!("{} leaves for {} s", of(*node), absence.as_secs());
-            (what, "it has handed over all its buckets".to_owned())
+        Change::Leave { node, way, .. } => (format!("{} leaves", of(*node)), why_leave(*way)),
+        Change::Away { node, absence, way, .. } => {
+            (format!("{} leaves for {} s", of(*node), absence.as_secs()), why_leave(*way))
         }
         Change::Forget(node) => {
             let name = before.away().find(|(away, _)| away == node).map(|(_, away)| &away.name);
@@ -150,6 +147,16 @@ fn describe_dead(names: &[String]) -> (String, String) {
         _ => ("are", "their leases have expired"),
     };
     (format!("{} {are} declared dead", names.join(", ")), why.to_owned())
+}
+
+fn why_leave(way: LeaveWay) -> String {
+    match way {
+        LeaveWay::Safe => "others have copies of all its buckets".to_owned(),
+        LeaveWay::Quick => {
+            "it has handed over the buckets it served; its backups are filled elsewhere now"
+                .to_owned()
+        }
+    }
 }
 
 /// Describes a written document. Only settings are shown with their content: others may be long, or secret.
@@ -295,7 +302,13 @@ mod tests {
     fn what_came_to_nothing_is_not_told() {
         let map = Map::found(member(1, "A"), Mask::M000F, ClusterSettings::default());
         let mut chronicle = Chronicle::default();
-        chronicle.note(&map, &map, &[Change::Leave(NodeId(9))], &[ChangeOutcome::Stale], 0);
+        chronicle.note(
+            &map,
+            &map,
+            &[Change::Leave { node: NodeId(9), boot: Boot(1), way: LeaveWay::Safe }],
+            &[ChangeOutcome::Stale],
+            0,
+        );
         assert!(chronicle.latest(10).is_empty());
     }
 }

@@ -20,6 +20,7 @@ pub fn settings(settings: &ClusterSettings) -> BTreeMap<String, String> {
         Setting::LostAfter(settings.lost_after),
         Setting::FillRate(settings.fill_rate),
         Setting::TwoNodeTakeover(settings.two_node_takeover),
+        Setting::LeaveTimeout(settings.leave_timeout),
         Setting::CrossSlot(settings.cross_slot),
     ];
     let format_setting = all.iter().map(format_setting);
@@ -43,6 +44,7 @@ pub(super) fn format_setting(setting: &Setting) -> (&'static str, String) {
         Setting::FillRate(rate) => ("fill-rate", rate.map_or("unlimited".into(), format_bytes)),
         Setting::TwoNodeTakeover(true) => ("two-node-takeover", "yes".to_owned()),
         Setting::TwoNodeTakeover(false) => ("two-node-takeover", "no".to_owned()),
+        Setting::LeaveTimeout(timeout) => ("leave-timeout", format_duration(*timeout)),
         Setting::CrossSlot(CrossSlot::OneMember) => ("cross-slot", "one-member".to_owned()),
         Setting::CrossSlot(CrossSlot::Never) => ("cross-slot", "never".to_owned()),
     }
@@ -98,6 +100,9 @@ pub fn parse_setting(name: &str, value: &str) -> Result<Setting, SettingError> {
             "a size per second as in 50mib, or unlimited",
         ),
         "two-node-takeover" => (yes_no(&lower).map(Setting::TwoNodeTakeover), "yes or no"),
+        "leave-timeout" => {
+            (between(&lower, 0, 86_400_000).map(Setting::LeaveTimeout), "a time from 0s to 24h")
+        }
         "cross-slot" => (cross_slot(&lower).map(Setting::CrossSlot), "one-member or never"),
         _ => return Err(SettingError::Unknown(name.to_owned())),
     };
@@ -195,7 +200,7 @@ mod tests {
     #[test]
     fn every_setting_is_read_back_as_it_is_shown() {
         let defaults = settings(&ClusterSettings::default());
-        assert_eq!(defaults.len(), 11);
+        assert_eq!(defaults.len(), 12);
         assert_eq!(defaults["split-larger-than"], "8x,64mib");
         assert_eq!((&*defaults["lease"], &*defaults["lost-after"]), ("1s", "30s"));
         for (name, value) in &defaults {
@@ -214,6 +219,7 @@ mod tests {
             ("lost-after", "never", Setting::LostAfter(None)),
             ("lease", "1500ms", Setting::Lease(Duration::from_millis(1500))),
             ("two-node-takeover", "false", Setting::TwoNodeTakeover(false)),
+            ("leave-timeout", "0s", Setting::LeaveTimeout(Duration::ZERO)),
         ] {
             assert_eq!(parse_setting(name, value), Ok(setting), "{name} {value}");
         }
@@ -225,6 +231,7 @@ mod tests {
             ("backups", "4", "backups must be a number from 0 to 3, not \"4\""),
             ("lease", "1", "lease must be a time from 200ms to 60s, not \"1\""),
             ("lease", "100ms", "lease must be a time from 200ms to 60s, not \"100ms\""),
+            ("leave-timeout", "25h", "leave-timeout must be a time from 0s to 24h, not \"25h\""),
             ("ack", "none", "ack must be backup or primary, not \"none\""),
             (
                 "fill-rate",

@@ -6,7 +6,7 @@ use store::{Effect, Key};
 use super::int::{FieldPlace, Overflow};
 use crate::context::Context;
 use crate::keys::Keys;
-use crate::strings::with_bytes;
+use crate::strings::{string_of, with_bytes};
 use crate::transactions::{EFFECT_BYTES_MAX, repeated_bytes};
 use crate::{Args, Error};
 
@@ -25,13 +25,13 @@ enum FieldAction {
 pub(super) fn bitfield(context: &mut Context<'_>) -> Result<(), Error> {
     let operations = parse(context)?;
     if operations.iter().all(FieldOperation::is_read) {
-        read_all(context, &operations);
+        read_all(context, &operations)?;
     } else if repeated_bytes(context.args.at(1), operations.len() + 1) > EFFECT_BYTES_MAX {
         return Err(Error::fixed(
             "ERR too many operations for a key of this length; split the command",
         ));
     } else {
-        write_all(context, &operations);
+        write_all(context, &operations)?;
     }
     Ok(())
 }
@@ -41,7 +41,7 @@ pub(super) fn bitfield_ro(context: &mut Context<'_>) -> Result<(), Error> {
     if !operations.iter().all(FieldOperation::is_read) {
         return Err(Error::fixed("ERR BITFIELD_RO only supports the GET subcommand"));
     }
-    read_all(context, &operations);
+    read_all(context, &operations)?;
     Ok(())
 }
 
@@ -106,32 +106,33 @@ fn parse(context: &Context<'_>) -> Result<Vec<FieldOperation>, Error> {
     Ok(operations)
 }
 
-fn read_all(context: &mut Context<'_>, operations: &[FieldOperation]) {
+fn read_all(context: &mut Context<'_>, operations: &[FieldOperation]) -> Result<(), Error> {
     let key = context.key(1);
-    context.reply.array(operations.len());
     let reply = &mut context.reply;
     let mut answer = |bytes: &[u8]| {
+        reply.array(operations.len());
         for operation in operations {
             reply.integer(operation.place.get(&operation.place.window(bytes)));
         }
     };
     match context.keys.read(&key) {
-        Some(found) => with_bytes(found.value(), answer),
+        Some(found) => with_bytes(string_of(&found)?, answer),
         None => answer(b""),
     }
+    Ok(())
 }
 
-fn write_all(context: &mut Context<'_>, operations: &[FieldOperation]) {
+fn write_all(context: &mut Context<'_>, operations: &[FieldOperation]) -> Result<(), Error> {
     let key = context.key(1);
-    let grown = grow(&mut context.keys, &key, operations);
+    let grown = grow(&mut context.keys, &key, operations)?;
     let mut changed = false;
     context.reply.array(operations.len());
     for operation in operations {
         let place = operation.place;
-        let mut window = context.keys.peek(&key).map_or_else(
-            || place.window(b""),
-            |found| with_bytes(found.value(), |bytes| place.window(bytes)),
-        );
+        let mut window = match context.keys.peek(&key) {
+            Some(found) => with_bytes(string_of(&found)?, |bytes| place.window(bytes)),
+            None => place.window(b""),
+        };
         let old = place.get(&window);
         let new = operation.new_number(old);
         match (&operation.action, new) {
@@ -150,17 +151,20 @@ fn write_all(context: &mut Context<'_>, operations: &[FieldOperation]) {
     if changed {
         context.keys.notify(NotifyClasses::STRING, "setbit", key.bytes());
     }
+    Ok(())
 }
 
 /// Extends the string for all writes; returns whether it was too short. It grows even if no number then fits its
 /// place, as in Redis.
-fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[FieldOperation]) -> bool {
+fn grow(keys: &mut Keys<'_>, key: &Key<'_>, operations: &[FieldOperation]) -> Result<bool, Error> {
     let writes = operations.iter().filter(|operation| !operation.is_read());
     let last = writes.map(|operation| operation.place.last_byte()).max();
     let last = last.expect("the caller has seen a write");
-    if keys.find(key).is_some_and(|found| found.value().len() > last) {
-        return false;
+    if let Some(found) = keys.find(key)
+        && string_of(&found)?.len() > last
+    {
+        return Ok(false);
     }
     keys.apply(&Effect::Overwrite { key: *key, offset: last, bytes: &[0] });
-    true
+    Ok(true)
 }

@@ -6,12 +6,15 @@ use store::Effect;
 use super::parse_bit;
 use crate::Error;
 use crate::context::Context;
-use crate::strings::with_bytes;
+use crate::strings::{string_of, with_bytes};
 
 pub(super) fn getbit(context: &mut Context<'_>) -> Result<(), Error> {
     let bit = parse_bit(&context.keys, context.args.at(2), None)?;
     let key = context.key(1);
-    let byte = context.keys.read(&key).and_then(|found| byte_at(found.value(), bit / 8));
+    let byte = match context.keys.read(&key) {
+        Some(found) => byte_at(string_of(&found)?, bit / 8),
+        None => None,
+    };
     context.reply.integer((byte.unwrap_or(0) & mask(bit) != 0).into());
     Ok(())
 }
@@ -24,7 +27,10 @@ pub(super) fn setbit(context: &mut Context<'_>) -> Result<(), Error> {
         _ => return Err(Error::fixed("ERR bit is not an integer or out of range")),
     };
     let key = context.key(1);
-    let old = context.keys.find(&key).and_then(|found| byte_at(found.value(), bit / 8));
+    let old = match context.keys.find(&key) {
+        Some(found) => byte_at(string_of(&found)?, bit / 8),
+        None => None,
+    };
     let new = old.unwrap_or(0) & !mask(bit) | if on { mask(bit) } else { 0 };
     // A string too short for this bit grows even if the bit is zero.
     if old != Some(new) {
@@ -35,7 +41,7 @@ pub(super) fn setbit(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn byte_at(value: store::StoredValue<'_>, place: usize) -> Option<u8> {
+fn byte_at(value: store::StringValue<'_>, place: usize) -> Option<u8> {
     with_bytes(value, |bytes| bytes.get(place).copied())
 }
 

@@ -7,7 +7,7 @@ use store::{NewValue, SHARED_FROM_BYTES};
 
 use crate::Error;
 use crate::context::Context;
-use crate::strings::{put, with_bytes};
+use crate::strings::{put, string_of, with_bytes};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BitOperation {
@@ -53,7 +53,7 @@ pub(super) fn bitop(context: &mut Context<'_>) -> Result<(), Error> {
     if operation == BitOperation::Not && context.args.len() != 4 {
         return Err(Error::fixed("ERR BITOP NOT must be called with a single source key."));
     }
-    let result = combined(context, operation);
+    let result = combined(context, operation)?;
     let len = result.len();
     let target = context.key(2);
     if len > 0 {
@@ -72,10 +72,10 @@ pub(super) fn bitop(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Returns the combined strings of all source keys; a missing one counts as empty.
-fn combined(context: &mut Context<'_>, operation: BitOperation) -> Vec<u8> {
+fn combined(context: &mut Context<'_>, operation: BitOperation) -> Result<Vec<u8>, Error> {
     let first = context.key(3);
     let mut result = match context.keys.read(&first) {
-        Some(found) => with_bytes(found.value(), <[u8]>::to_vec),
+        Some(found) => with_bytes(string_of(&found)?, <[u8]>::to_vec),
         None => Vec::new(),
     };
     if operation == BitOperation::Not {
@@ -85,10 +85,10 @@ fn combined(context: &mut Context<'_>, operation: BitOperation) -> Vec<u8> {
         let key = context.key(index);
         match context.keys.read(&key) {
             Some(found) => {
-                with_bytes(found.value(), |bytes| operation.combine(&mut result, bytes));
+                with_bytes(string_of(&found)?, |bytes| operation.combine(&mut result, bytes));
             }
             None => operation.combine(&mut result, b""),
         }
     }
-    result
+    Ok(result)
 }

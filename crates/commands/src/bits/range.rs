@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::context::Context;
-use crate::strings::{Bounds, clamp, with_bytes};
+use crate::strings::{Bounds, clamp, string_of, with_bytes};
 use crate::{Args, Error};
 
 /// The unit in which the bounds of a range are given.
@@ -39,7 +39,7 @@ pub(super) fn bitcount(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.integer(0);
         return Ok(());
     };
-    let count = with_bytes(found.value(), |bytes| {
+    let count = with_bytes(string_of(&found)?, |bytes| {
         let range = count_range(args, bytes.len())?;
         Ok(range.map_or(0, |range| count_bits(bytes, range)))
     })?;
@@ -70,7 +70,7 @@ pub(super) fn bitpos(context: &mut Context<'_>) -> Result<(), Error> {
     };
     let (args, key) = (context.args, context.key(1));
     let place = match context.keys.read(&key) {
-        Some(found) => with_bytes(found.value(), |bytes| find_place(args, bytes, sought))?,
+        Some(found) => with_bytes(string_of(&found)?, |bytes| find_place(args, bytes, sought))?,
         // A missing key counts as an endless string of zeros.
         None => (sought == Sought::Clear).then_some(0),
     };

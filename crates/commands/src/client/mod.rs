@@ -240,7 +240,13 @@ fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
 
+/// Maximum length of a client's name, its library's name and version: they are copied into every entry of the slow log.
+const TEXT_BYTES_MAX: usize = 256;
+
 pub(crate) fn checked_name(name: &[u8]) -> Result<Vec<u8>, Error> {
+    if name.len() > TEXT_BYTES_MAX {
+        return Err(Error::fixed("ERR Client names cannot be longer than 256 bytes."));
+    }
     if !is_plain(name) {
         return Err(Error::fixed(
             "ERR Client names cannot contain spaces, newlines or special characters.",
@@ -260,6 +266,9 @@ fn set_info(context: &mut Context<'_>) -> Result<(), Error> {
         let option = String::from_utf8_lossy(option);
         return Err(Error::new(format!("ERR Unrecognized option '{option}'")));
     };
+    if value.len() > TEXT_BYTES_MAX {
+        return Err(Error::new(format!("ERR {name} cannot be longer than 256 bytes.")));
+    }
     if !is_plain(value) {
         return Err(Error::new(format!(
             "ERR {name} cannot contain spaces, newlines or special characters."

@@ -184,3 +184,17 @@ fn help_lists_every_subcommand() {
     assert!(told.contains("CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     assert!(told.contains("PAUSE timeout [WRITE | ALL]"), "{told}");
 }
+
+#[test]
+fn the_texts_of_a_client_are_short() {
+    let mut node = TestNode::default();
+    let (long, longest) = ("x".repeat(257), "x".repeat(256));
+    for command in
+        ["CLIENT SETNAME", "CLIENT SETINFO lib-name", "CLIENT SETINFO lib-ver", "HELLO 2 SETNAME"]
+    {
+        let reply = node.run(&format!("{command} {long}"));
+        assert!(reply.contains("cannot be longer than 256 bytes."), "{command}: {reply}");
+        let reply = node.run(&format!("{command} {longest}"));
+        assert!(!reply.contains("(error)"), "{command}: {reply}");
+    }
+}

@@ -3,17 +3,20 @@
 
 mod view; //     Start here: the map as this node sees it, and the owner of a slot.
 mod route; //    Checks whether a command may run on this node.
+mod roles; //    The roles in which clients see the nodes.
 mod topology; // SLOTS, SHARDS, NODES, INFO: the topology for clients.
 mod of_keys; //  KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT.
-mod ours; //     HASHMASKS, LOADLEVELS, WATCH, STATUS: commands that Redis does not have.
+mod ours; //     HASHMASKS, LOADLEVELS, STATUS: commands that Redis does not have.
+mod changes; //  WATCH, HASHMASKS SINCE, EVENTS: for clients that follow the cluster.
 mod operate; //  LEAVE, SPLIT, SETTINGS.
 mod instead; //  Redis commands for manual administration.
 #[cfg(test)]
 mod tests;
 
-pub use ours::MAP_CHANNEL;
+pub use changes::{MAP_CHANNEL, describe};
+pub use roles::{format_node_id, format_replica_id};
 pub use route::{NeededCopy, route};
-pub use topology::format_node_id;
+pub(crate) use topology::own_master;
 pub use view::{LocalCopy, Route, View};
 
 use crate::Error;
@@ -99,6 +102,18 @@ const SUBCOMMANDS: &[Spec] = &[
         ..CLUSTER
     },
     Spec {
+        name: "events",
+        full_name: "cluster|events",
+        summary: "Makes this connection's subscriptions hear events of all keys, whatever \
+                  notify-scope is.",
+        syntax: "ALL",
+        arity: 3,
+        // It only marks the connection. The any-port sends it for its clients, before they may have authenticated.
+        flags: Flags::of(&[Flag::Stale, Flag::NoAuth]),
+        run: Some(changes::events),
+        ..CLUSTER
+    },
+    Spec {
         name: "getkeysinslot",
         full_name: "cluster|getkeysinslot",
         summary: "Returns some keys of a slot.",
@@ -176,8 +191,9 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "hashmasks",
         full_name: "cluster|hashmasks",
-        summary: "Lists the hashmasks: first and last slot, epoch and holders; with ALL, every bucket.",
-        syntax: "[ALL]",
+        summary: "Lists the hashmasks: first and last slot, epoch and holders; with ALL, every \
+                  bucket; with SINCE, what has changed since an epoch of the map.",
+        syntax: "[ALL | SINCE epoch [history]]",
         complexity: "O(N) where N is the number of buckets",
         arity: -2,
         run: Some(ours::hashmasks),
@@ -186,8 +202,8 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "leave",
         full_name: "cluster|leave",
-        summary: "Makes this node hand over all its buckets and stop; with FOR, its places are \
-                  kept for that time.",
+        summary: "Makes this node stop when others have copies of all its buckets; FOR keeps its \
+                  places for that time, QUICK does not wait for the copies.",
         arity: -2,
         flags: ADMIN,
         run: Some(operate::leave),
@@ -263,9 +279,9 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "watch",
         full_name: "cluster|watch",
-        summary: "Sends this connection a message at every change of the map.",
+        summary: "Sends this connection every change of the map.",
         arity: 2,
-        run: Some(ours::watch),
+        run: Some(changes::watch),
         ..CLUSTER
     },
 ];

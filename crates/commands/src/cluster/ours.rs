@@ -1,5 +1,5 @@
-//! Commands that Redis does not have: HASHMASKS, LOADLEVELS and WATCH for clients that need details about the
-//! cluster, PEERS for nodes that want to join it, STATUS for people.
+//! Commands that Redis does not have: HASHMASKS and LOADLEVELS for clients that need details about the cluster, PEERS
+//! for nodes that want to join it, STATUS for people.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,25 +7,26 @@ use std::sync::Arc;
 use cluster::map::{Bucket, Map, NodeId};
 use cluster::status::name;
 use placement::{Hashmask, Slot};
-use resp::{Protocol, Reply};
+use resp::Reply;
 
+use crate::Error;
 use crate::context::Context;
 use crate::host::LinkDirection;
-use crate::{Error, SubscriptionKind};
 
+use super::changes::hashmasks_since;
 use super::topology::tell;
 use super::{View, format_node_id};
 
-/// The channel on which every change of the map is published, as a message whose payload is the new epoch.
-pub const MAP_CHANNEL: &str = "__cluster__:map";
-
 /// Replies with, for each hashmask: its first and last slot, its epoch, its holders by name, the primary first,
 /// and `pending` if this node is a backup and has not heard from the primary for a while. Buckets with the same
-/// holders and epoch that make up a larger hashmask are that hashmask; with ALL, every bucket is listed.
+/// holders and epoch that make up a larger hashmask are that hashmask; with ALL, every bucket is listed. With SINCE,
+/// replies with the changes since an epoch.
 pub(super) fn hashmasks(context: &mut Context<'_>) -> Result<(), Error> {
+    let is_option = |word: &[u8]| context.args.at(2).eq_ignore_ascii_case(word);
     let all = match context.args.len() {
         2 => false,
-        3 if context.args.at(2).eq_ignore_ascii_case(b"all") => true,
+        3 if is_option(b"all") => true,
+        4 | 5 if is_option(b"since") => return hashmasks_since(context),
         _ => return Err(Error::SYNTAX),
     };
     let pending = context.host.pending_primaries();
@@ -128,7 +129,7 @@ pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
     reply.array(members.len());
     for member in members {
         let levels = member.levels;
-        reply.map(if levels.is_some() { 9 } else { 5 });
+        reply.map(if levels.is_some() { 10 } else { 5 });
         reply.bulk(b"name");
         reply.bulk(member.name.as_bytes());
         let mut pair = |name: &str, value: i64| {
@@ -144,24 +145,9 @@ pub(super) fn load_levels(context: &mut Context<'_>) -> Result<(), Error> {
             pair("ops-per-second", number(levels.ops_per_second));
             pair("busy", i64::from(levels.busy));
             pair("sick", i64::from(levels.sick));
+            pair("full", i64::from(levels.full));
         }
     }
-    Ok(())
-}
-
-/// Subscribes to changes of the map. Each arrives as a push that only announces the change; clients query the new
-/// map themselves.
-pub(super) fn watch(context: &mut Context<'_>) -> Result<(), Error> {
-    if context.session.protocol == Protocol::Resp2 {
-        return Err(Error::new(format!(
-            "ERR CLUSTER WATCH needs RESP3: send HELLO 3 first, or SUBSCRIBE {MAP_CHANNEL}"
-        )));
-    }
-    let channel = MAP_CHANNEL.as_bytes();
-    if let Some(kept) = context.session.subscriptions.add(SubscriptionKind::Channel, channel) {
-        context.host.subscribe(context.session, SubscriptionKind::Channel, &kept);
-    }
-    context.reply.integer(number(context.keys.env().cluster.map().epoch().0));
     Ok(())
 }
 
@@ -223,6 +209,6 @@ pub(super) fn links(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn number(number: u64) -> i64 {
+pub(super) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -3,7 +3,7 @@
 
 use placement::Slot;
 
-use super::{LocalCopy, Route, View};
+use super::View;
 use crate::{Error, Locks};
 
 /// The kind of access a command needs to a slot.
@@ -31,12 +31,8 @@ pub fn route(view: &View, locks: &Locks, need: NeededCopy) -> Result<(), Error> 
 
 #[inline]
 fn route_one(view: &View, slot: Slot, need: NeededCopy) -> Result<(), Error> {
-    if view.is_mine(slot) || need == NeededCopy::Copy && has_copy(view, slot) {
+    if view.is_mine(slot) || need == NeededCopy::Copy && view.is_backed_up_here(slot) {
         return Ok(());
     }
     Err(view.redirection(slot))
-}
-
-fn has_copy(view: &View, slot: Slot) -> bool {
-    matches!(view.route(slot), Route::Elsewhere { held: LocalCopy::AsBackup, .. })
 }

@@ -1,9 +1,11 @@
 //! Tests of CLUSTER, and of commands sent to the wrong node, as scripts: with a single node, and with three.
+mod replicas; // Nodes with replica ports.
 
 use cluster::balance::{LoadLevels, Vitals};
 use cluster::control::OperatorRequest;
 use cluster::map::{
-    Change, ChangeOutcome, ClusterSettings, DropReason, LogIndex, Map, Member, NodeId, Setting,
+    Change, ChangeOutcome, ClusterSettings, DropReason, LeaveWay, LogIndex, Map, Member, NodeId,
+    Setting,
 };
 use cluster::status::Status;
 use placement::{Hashmask, Mask};
@@ -133,35 +135,16 @@ fn a_node_that_listens_everywhere_tells_a_client_the_address_it_has_used() {
 }
 
 #[test]
-fn slots_begin_with_one_of_each_primary_alone() {
-    let (a, b, c) =
-        (format_node_id(NodeId(1)), format_node_id(NodeId(2)), format_node_id(NodeId(3)));
-    let holder = |id: &str, number: u8| format!("10.0.0.{number} 6379 {id}");
-    let (a, b, c) = (holder(&a, 1), holder(&b, 2), holder(&c, 3));
-    let wanted = [
-        format!("0 0 {a}"),
-        format!("4096 4096 {b}"),
-        format!("8192 8192 {c}"),
-        format!("1 4095 {a} {b}"),
-        format!("4097 8191 {b} {c}"),
-        format!("8193 12287 {c}"),
-    ];
+fn slots_name_primaries_only() {
+    let holder = |number: u8| {
+        let id = format_node_id(NodeId(u64::from(number)));
+        format!("10.0.0.{number} 6379 {id}")
+    };
+    let (a, b, c) = (holder(1), holder(2), holder(3));
+    let wanted = [format!("0 4095 {a}"), format!("4096 8191 {b}"), format!("8192 12287 {c}")];
     for number in 1..=3 {
         assert_eq!(words(&node(number).args(1, &[b"CLUSTER", b"SLOTS"])[0]), wanted);
     }
-}
-
-#[test]
-fn slots_do_not_name_a_backup_that_is_about_to_leave() {
-    let mut map = three();
-    apply(&mut map, &[Change::Join(Member { weight: 0, ..member(2) })]);
-    let mut node = TestNode::default();
-    node.see(&map, 1);
-    let told = words(&node.args(1, &[b"CLUSTER", b"SLOTS"])[0]);
-    let of = |slots: &str| told.iter().find(|line| line.starts_with(slots)).unwrap();
-    assert!(!of("1 4095").contains("10.0.0.2"), "it was a backup there");
-    assert!(of("4097 8191").contains("10.0.0.2"), "it is still the primary there");
-    assert!(of("4097 8191").contains("10.0.0.3"), "who stays is named");
 }
 
 /// Returns each entry of an array as one line of its words, at any depth.
@@ -514,6 +497,12 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         OK
         > CLUSTER LEAVE FOR 5m
         OK
+        > CLUSTER LEAVE QUICK
+        OK
+        > CLUSTER LEAVE FOR 5m quick
+        OK
+        > CLUSTER LEAVE QUICK FOR 5m
+        (error) ERR wrong number of arguments for 'cluster|leave' command
         > CLUSTER LEAVE FOR ever
         (error) ERR a time is written like 90s, 5m or 2h, not "ever"
         > CLUSTER LEAVE now
@@ -532,18 +521,30 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
         "1"
         > CLUSTER SETTINGS backups 4
         (error) ERR backups must be a number from 0 to 3, not "4"
+        > CLUSTER SETTINGS MaxMemory-Policy allkeys-LRU
+        OK
+        > CLUSTER SETTINGS maxmemory-policy
+        "allkeys-lru"
+        > CONFIG GET maxmemory-policy
+        1) "maxmemory-policy"
+        2) "allkeys-lru"
+        > CLUSTER SETTINGS maxmemory-samples 0
+        (error) ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument must be between 1 and 2147483647 inclusive
         > CLUSTER SETTINGS lease 2s now
         (error) ERR wrong number of arguments for 'cluster|settings' command
         "#,
     );
     let bucket = "000F/0003".parse().unwrap();
     let set = OperatorRequest::Set(Setting::Backups(2));
-    let away = OperatorRequest::LeaveFor(std::time::Duration::from_secs(300));
+    let absence = std::time::Duration::from_secs(300);
+    let away = |way| OperatorRequest::LeaveFor { absence, way };
     assert_eq!(
         node.host.asked,
         [
-            OperatorRequest::Leave,
-            away,
+            OperatorRequest::Leave(LeaveWay::Safe),
+            away(LeaveWay::Safe),
+            OperatorRequest::Leave(LeaveWay::Quick),
+            away(LeaveWay::Quick),
             OperatorRequest::Split(None),
             OperatorRequest::Split(Some(bucket)),
             set
@@ -551,8 +552,20 @@ fn an_operator_asks_and_is_told_that_it_begins_or_why_not() {
     );
     node.host.objection = Some("nobody else is there".to_owned());
     assert_eq!(node.run("CLUSTER LEAVE"), "(error) ERR nobody else is there");
+}
+
+#[test]
+fn an_unknown_setting_of_the_cluster_is_refused_with_the_names_of_all() {
+    let mut node = node(1);
     assert!(node.run("CLUSTER SETTINGS").contains("\"split-larger-than\""));
-    assert!(node.run("CLUSTER SETTINGS replicas").contains("unknown cluster setting \"replicas\""));
+    for command in ["CLUSTER SETTINGS replicas", "CLUSTER SETTINGS maxmemory 1gb"] {
+        let unknown = node.run(command);
+        assert!(unknown.contains("unknown cluster setting \""), "{unknown}");
+        assert!(
+            unknown.contains("min-copies, notify-keyspace-events, "),
+            "all are named: {unknown}"
+        );
+    }
 }
 
 #[test]
@@ -602,22 +615,6 @@ fn buckets_that_make_up_a_larger_hashmask_are_one_line() {
 }
 
 #[test]
-fn slots_with_the_same_holders_are_one_range_whatever_the_order_of_backups() {
-    let settings = ClusterSettings { backups: 2, ..ClusterSettings::default() };
-    let mut map = Map::found(member(1), Mask::M00FF, settings);
-    apply(&mut map, &[2, 3].map(|number| Change::Join(member(number))));
-    for bucket in Hashmask::all(Mask::M00FF) {
-        let order = if bucket.value() % 3 == 0 { [2, 3] } else { [3, 2] };
-        order.into_iter().for_each(|backup| add(&mut map, bucket, backup));
-    }
-    let mut node = TestNode::default();
-    node.see(&map, 1);
-    let slots = words(&node.args(1, &[b"CLUSTER", b"SLOTS"])[0]);
-    assert_eq!(slots.len(), 2, "the head of A, and the rest: {slots:?}");
-    assert!(slots[1].starts_with("1 16383 10.0.0.1 "), "{slots:?}");
-}
-
-#[test]
 fn replies_are_written_once_for_each_epoch_and_protocol() {
     let mut node = TestNode::default();
     let mut map = Map::found(member(1), Mask::M3FFF, ClusterSettings::default());
@@ -662,7 +659,7 @@ fn load_levels_are_told_as_far_as_they_are_known() {
     assert_eq!(levels[0], "name A primaries 4 backups 0 ideal 10 weight 1");
     assert_eq!(
         levels[1],
-        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0"
+        "name B primaries 4 backups 4 ideal 10 weight 1 bytes 77 ops-per-second 5 busy 1 sick 0 full 0"
     );
     let told = node.args(1, &[b"CLUSTER", b"STATUS"]);
     let read: Status = serde_json::from_slice(told[0].text().unwrap()).unwrap();

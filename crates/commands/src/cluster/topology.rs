@@ -1,20 +1,17 @@
 //! The topology commands for clients: CLUSTER SLOTS, SHARDS, NODES, INFO, MYID. The replies of the first three
-//! depend only on the map, so they are written once for each map and protocol, as is HASHMASKS (`ours.rs`).
-//! Neighbouring slots with the same holders are one range in them.
-//!
-//! Every node is primary of some buckets and backup of others, but clients know only masters and replicas: so every
-//! node is shown as a master. SLOTS, which clients that read from backups use, begins with one slot of each primary
-//! alone, because some clients (redis-py) keep a node in the role in which it first occurs.
+//! depend only on the map (NODES also on the port), so they are written once for each map and protocol, as is
+//! HASHMASKS (`ours.rs`). Neighbouring slots with the same holders are one range in them. `roles.rs` decides which
+//! node is shown in which role.
 
 use core::fmt::Write as _;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use cluster::map::{Map, Member, NodeId};
-use placement::{Slot, SplitMix64};
+use placement::Slot;
 use resp::{Output, Protocol, Reply, SHARED_BYTES_MIN};
 
 use super::View;
+use super::roles::{format_node_id, format_replica_id, master_of, shards as shards_in, slot_rows};
 use crate::Error;
 use crate::context::Context;
 
@@ -24,7 +21,11 @@ pub(super) struct Topology {
     slots: CachedReply,
     shards: CachedReply,
     nodes: CachedReply,
+    /// NODES on the replica port, where this node is a replica.
+    nodes_of_replica: CachedReply,
     pub(super) hashmasks: CachedReply,
+    /// The answer of `View::has_whole_shards`.
+    pub(super) has_whole_shards: OnceLock<bool>,
 }
 
 /// One reply, in either protocol.
@@ -41,8 +42,9 @@ struct Bytes {
 impl Topology {
     /// Returns how many replies are cached.
     pub(super) fn written(&self) -> usize {
-        let all = [&self.slots, &self.shards, &self.nodes, &self.hashmasks];
-        all.iter().flat_map(|written| &written.0).filter(|reply| reply.get().is_some()).count()
+        let nodes = [&self.nodes, &self.nodes_of_replica];
+        let all = [&self.slots, &self.shards, &self.hashmasks].into_iter().chain(nodes);
+        all.flat_map(|written| &written.0).filter(|reply| reply.get().is_some()).count()
     }
 }
 
@@ -60,7 +62,11 @@ pub(super) fn shards(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn nodes(context: &mut Context<'_>) -> Result<(), Error> {
     let host = own_host(context);
-    tell(context, &host, |topology| &topology.nodes, write_nodes);
+    if context.session.is_on_replica_port() {
+        tell(context, &host, |topology| &topology.nodes_of_replica, write_nodes_of_replica);
+    } else {
+        tell(context, &host, |topology| &topology.nodes, write_nodes);
+    }
     Ok(())
 }
 
@@ -74,9 +80,21 @@ fn own_host(context: &Context<'_>) -> String {
 }
 
 pub(super) fn my_id(context: &mut Context<'_>) -> Result<(), Error> {
-    let id = format_node_id(context.keys.env().cluster.me());
-    context.reply.bulk(id.as_bytes());
+    let master = own_master(context);
+    let view = &context.keys.env().cluster;
+    let shown = ShownNode { node: view.me(), master: master.map(|master| master.id) };
+    context.reply.bulk(shown.id().as_bytes());
     Ok(())
+}
+
+/// Returns the master of this node as a replica, on the replica port. None if it backs up nothing, or on the
+/// ordinary port.
+pub(crate) fn own_master(context: &Context<'_>) -> Option<Member> {
+    if !context.session.is_on_replica_port() {
+        return None;
+    }
+    let view = &context.keys.env().cluster;
+    view.map().member(master_of(view.map(), view.me())?).cloned()
 }
 
 pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
@@ -94,14 +112,6 @@ pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
     );
     context.reply.verbatim("txt", text.as_bytes());
     Ok(())
-}
-
-/// Returns a node's id as Redis writes ids: forty hexadecimal digits. The first sixteen are the id itself, the
-/// others are derived from it.
-pub fn format_node_id(node: NodeId) -> String {
-    let mut rng = SplitMix64::new(node.0);
-    let (second, third) = (rng.draw(), rng.draw() >> 32);
-    format!("{:016x}{second:016x}{third:08x}", node.0)
 }
 
 /// A function that writes a reply; the second argument is this node's own host.
@@ -133,110 +143,92 @@ pub(super) fn tell(
     }
 }
 
-/// A run of neighbouring slots with the same holders.
-struct SlotRun<'m> {
-    first: u16,
-    last: u16,
-    holders: &'m [NodeId],
+/// A node in one of its roles.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ShownNode {
+    node: NodeId,
+    /// None if it is shown as a master.
+    master: Option<NodeId>,
 }
 
-/// Returns all runs that have a holder, in the order of their slots.
-fn runs(map: &Map) -> Vec<SlotRun<'_>> {
-    let mut runs: Vec<SlotRun<'_>> = Vec::new();
-    for bucket in map.places_by_slot().map(|place| map.bucket_at(place)) {
-        let (first, last) = (bucket.hashmask.slots().start, bucket.hashmask.slots().end - 1);
-        let holders = bucket.holders.as_slice();
-        match runs.last_mut().filter(|run| are_same(run.holders, holders)) {
-            Some(run) => run.last = last,
-            None => runs.push(SlotRun { first, last, holders }),
-        }
+impl ShownNode {
+    fn master(node: NodeId) -> ShownNode {
+        ShownNode { node, master: None }
     }
-    runs.retain(|run| !run.holders.is_empty());
-    runs
+
+    fn replica(node: NodeId, master: NodeId) -> ShownNode {
+        ShownNode { node, master: Some(master) }
+    }
+
+    fn id(self) -> String {
+        self.master.map_or_else(
+            || format_node_id(self.node),
+            |master| format_replica_id(self.node, master),
+        )
+    }
+
+    fn member(self, map: &Map) -> &Member {
+        map.member(self.node).expect("a holder is a member")
+    }
+
+    fn port(self, map: &Map) -> u16 {
+        let at = &self.member(map).at;
+        if self.master.is_none() { at.client } else { at.replica }
+    }
 }
 
-/// Returns whether two buckets have the same primary and the same backups, in any order.
-fn are_same(holders: &[NodeId], others: &[NodeId]) -> bool {
-    holders.first() == others.first()
-        && holders.len() == others.len()
-        && holders.iter().all(|holder| others.contains(holder))
+/// Returns the primary, then its replicas.
+fn shown(primary: NodeId, replicas: &[NodeId]) -> impl Iterator<Item = ShownNode> {
+    let replicas = replicas.iter().map(move |node| ShownNode::replica(*node, primary));
+    core::iter::once(ShownNode::master(primary)).chain(replicas)
 }
 
 fn write_slots(view: &View, host: &str, reply: &mut Reply<'_>) {
-    let (heads, rest) = heads_and_rest(runs(view.map()));
-    reply.array(heads.len() + rest.len());
-    for run in heads.iter().chain(&rest) {
-        let holders = useful_holders(view.map(), run.holders);
-        reply.array(2 + holders.len());
-        reply.integer(i64::from(run.first));
-        reply.integer(i64::from(run.last));
-        for member in holders {
+    let rows = slot_rows(view.map());
+    reply.array(rows.len());
+    for row in rows {
+        reply.array(3 + row.replicas.len());
+        reply.integer(i64::from(row.first));
+        reply.integer(i64::from(row.last));
+        for node in shown(row.primary, &row.replicas) {
             reply.array(4);
-            reply.bulk(host_of(view, member, host).as_bytes());
-            reply.integer(i64::from(member.at.client));
-            reply.bulk(format_node_id(member.id).as_bytes());
+            reply.bulk(host_of(view, node.member(view.map()), host).as_bytes());
+            reply.integer(i64::from(node.port(view.map())));
+            reply.bulk(node.id().as_bytes());
             reply.map(0);
         }
     }
 }
 
-/// Returns the primary, and the backups that are not about to leave: a client keeps connections to all nodes in the
-/// reply, and a connection to a leaving node would break while a command is in flight.
-fn useful_holders<'m>(map: &'m Map, holders: &[NodeId]) -> Vec<&'m Member> {
-    let member = |node: &NodeId| map.member(*node).expect("a holder is a member");
-    let (primary, backups) = holders.split_at(1);
-    let staying = backups.iter().map(member).filter(|member| member.weight > 0);
-    primary.iter().map(member).chain(staying).collect()
-}
-
-/// Returns one slot of every primary alone (the heads), and then all other slots with their backups. There are no
-/// heads if no slot has a backup, since the roles are unambiguous then.
-fn heads_and_rest(runs: Vec<SlotRun<'_>>) -> (Vec<SlotRun<'_>>, Vec<SlotRun<'_>>) {
-    if runs.iter().all(|run| run.holders.len() == 1) {
-        return (Vec::new(), runs);
-    }
-    let mut known = BTreeSet::new();
-    let mut heads = Vec::new();
-    let mut rest = Vec::new();
-    for mut run in runs {
-        if known.insert(run.holders[0]) {
-            heads.push(SlotRun { last: run.first, holders: &run.holders[..1], ..run });
-            if run.first == run.last {
-                continue;
-            }
-            run.first += 1;
-        }
-        rest.push(run);
-    }
-    (heads, rest)
-}
-
 fn write_shards(view: &View, host: &str, reply: &mut Reply<'_>) {
     let map = view.map();
     reply.array(map.members().len());
-    let mut all = ranges(map);
+    let mut all = shards_in(map);
     for member in map.members() {
-        let ranges = all.remove(&member.id).unwrap_or_default();
+        let shard = all.remove(&member.id).unwrap_or_default();
         reply.map(2);
         reply.bulk(b"slots");
-        reply.array(2 * ranges.len());
-        for (first, last) in ranges {
+        reply.array(2 * shard.ranges.len());
+        for (first, last) in shard.ranges {
             reply.integer(i64::from(first));
             reply.integer(i64::from(last));
         }
         reply.bulk(b"nodes");
-        reply.array(1);
-        write_shard_node(member, host_of(view, member, host), reply);
+        reply.array(1 + shard.replicas.len());
+        for node in shown(member.id, &shard.replicas) {
+            write_shard_node(map, node, host_of(view, node.member(map), host), reply);
+        }
     }
 }
 
-fn write_shard_node(member: &Member, host: &str, reply: &mut Reply<'_>) {
+fn write_shard_node(map: &Map, node: ShownNode, host: &str, reply: &mut Reply<'_>) {
+    let role = if node.master.is_none() { "master" } else { "replica" };
     reply.map(7);
     reply.bulk(b"id");
-    reply.bulk(format_node_id(member.id).as_bytes());
+    reply.bulk(node.id().as_bytes());
     reply.bulk(b"port");
-    reply.integer(i64::from(member.at.client));
-    for (name, value) in [("ip", host), ("endpoint", host), ("role", "master")] {
+    reply.integer(i64::from(node.port(map)));
+    for (name, value) in [("ip", host), ("endpoint", host), ("role", role)] {
         reply.bulk(name.as_bytes());
         reply.bulk(value.as_bytes());
     }
@@ -247,38 +239,47 @@ fn write_shard_node(member: &Member, host: &str, reply: &mut Reply<'_>) {
 }
 
 fn write_nodes(view: &View, host: &str, reply: &mut Reply<'_>) {
+    write_nodes_as(view, ShownNode::master(view.me()), host, reply);
+}
+
+fn write_nodes_of_replica(view: &View, host: &str, reply: &mut Reply<'_>) {
+    let myself = ShownNode { node: view.me(), master: master_of(view.map(), view.me()) };
+    write_nodes_as(view, myself, host, reply);
+}
+
+/// Writes one line for each master and each replica, with `myself` at the node that replies.
+fn write_nodes_as(view: &View, myself: ShownNode, host: &str, reply: &mut Reply<'_>) {
     let map = view.map();
-    let epoch = map.epoch();
     let mut text = String::new();
-    let mut all = ranges(map);
+    let mut all = shards_in(map);
     for member in map.members() {
-        let id = format_node_id(member.id);
-        let host = host_of(view, member, host);
-        let (client, peer) = (member.at.client, member.at.peer);
-        let flags = if member.id == view.me() { "myself,master" } else { "master" };
-        let _ = write!(text, "{id} {host}:{client}@{peer} {flags} - 0 0 {epoch} connected");
-        for (first, last) in all.remove(&member.id).unwrap_or_default() {
-            let _ = match first == last {
-                true => write!(text, " {first}"),
-                false => write!(text, " {first}-{last}"),
-            };
+        let shard = all.remove(&member.id).unwrap_or_default();
+        for node in shown(member.id, &shard.replicas) {
+            write_node(view, node, node == myself, host, &mut text);
+            for (first, last) in shard.ranges.iter().filter(|_| node.master.is_none()) {
+                let _ = match first == last {
+                    true => write!(text, " {first}"),
+                    false => write!(text, " {first}-{last}"),
+                };
+            }
+            text.push('\n');
         }
-        text.push('\n');
     }
     reply.verbatim("txt", text.as_bytes());
 }
 
-/// Returns the slots that each node is primary of, as runs: first and last.
-fn ranges(map: &Map) -> BTreeMap<NodeId, Vec<(u16, u16)>> {
-    let mut all: BTreeMap<NodeId, Vec<(u16, u16)>> = BTreeMap::new();
-    for run in runs(map) {
-        let ranges = all.entry(run.holders[0]).or_default();
-        match ranges.last_mut().filter(|range| range.1 + 1 == run.first) {
-            Some(range) => range.1 = run.last,
-            None => ranges.push((run.first, run.last)),
-        }
-    }
-    all
+/// Writes a node's line without its slots.
+fn write_node(view: &View, node: ShownNode, is_myself: bool, host: &str, text: &mut String) {
+    let map = view.map();
+    let member = node.member(map);
+    let (id, host, port) = (node.id(), host_of(view, member, host), node.port(map));
+    let (peer, epoch) = (member.at.peer, map.epoch());
+    let myself = if is_myself { "myself," } else { "" };
+    let (role, master) = match node.master {
+        None => ("master", "-".to_owned()),
+        Some(master) => ("slave", format_node_id(master)),
+    };
+    let _ = write!(text, "{id} {host}:{port}@{peer} {myself}{role} {master} 0 0 {epoch} connected");
 }
 
 fn host_of<'a>(view: &View, member: &'a Member, mine: &'a str) -> &'a str {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cluster::map::{CrossSlot, LogIndex, Map, Member, NodeId};
 use placement::Slot;
 
+use super::roles;
 use super::topology::Topology;
 use crate::Error;
 
@@ -103,17 +104,36 @@ impl View {
         primary.map_or(Route::Nobody, |primary| Route::Elsewhere { primary, held })
     }
 
+    /// Returns whether this node holds a backup copy of a slot.
+    pub fn is_backed_up_here(&self, slot: Slot) -> bool {
+        matches!(self.route(slot), Route::Elsewhere { held: LocalCopy::AsBackup, .. })
+    }
+
+    /// Returns whether this node backs up all slots of every primary of which it backs up any: then a walk over its
+    /// backup copies finds all keys of those primaries.
+    pub fn has_whole_shards(&self) -> bool {
+        let compute = || roles::has_whole_shards(&self.map, self.me);
+        *self.topology.has_whole_shards.get_or_init(compute)
+    }
+
     /// Returns the error reply for a client whose command cannot run here.
     #[cold]
     pub fn redirection(&self, slot: Slot) -> Error {
-        match self.route(slot) {
+        if self.is_mine(slot) {
             // The caller decided by another version of the map.
-            Route::Mine => Error::fixed("TRYAGAIN the slot is being handed over; retry"),
-            Route::Elsewhere { primary, .. } => {
-                let (host, port) = (&primary.at.host, primary.at.client);
-                Error::new(format!("MOVED {slot} {host}:{port}"))
-            }
-            Route::Nobody => Error::fixed("CLUSTERDOWN Hash slot not served"),
+            return Error::fixed("TRYAGAIN the slot is being handed over; retry");
         }
+        self.moved(slot)
+    }
+
+    /// Returns the error reply that names the ordinary port of the slot's primary, which may be this node.
+    #[cold]
+    pub fn moved(&self, slot: Slot) -> Error {
+        let primary = self.map.bucket_of(slot).primary();
+        let Some(primary) = primary.and_then(|primary| self.map.member(primary)) else {
+            return Error::fixed("CLUSTERDOWN Hash slot not served");
+        };
+        let (host, port) = (&primary.at.host, primary.at.client);
+        Error::new(format!("MOVED {slot} {host}:{port}"))
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
+        ("hash", spec.group == Group::Hash),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -69,6 +70,7 @@ const EXTENDS: KeyFlags = &["RW", "insert"];
 const OVERWRITES: KeyFlags = &["OW", "update"];
 const CREATES: KeyFlags = &["OW", "insert"];
 const REMOVES: KeyFlags = &["RM", "delete"];
+const REMOVES_FROM: KeyFlags = &["RW", "delete"];
 const TAKES: KeyFlags = &["RW", "access", "delete"];
 const DEPENDS: KeyFlags = &["RW", "access", "update", "variable_flags"];
 const NOT_A_KEY: KeyFlags = &["not_key"];
@@ -76,7 +78,8 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append", _) => EXTENDS,
+        ("append" | "hsetnx", _) => EXTENDS,
+        ("hdel", _) => REMOVES_FROM,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
             OVERWRITES
@@ -85,8 +88,10 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("del" | "unlink", _) => REMOVES,
         ("getdel", _) | ("rename" | "renamenx", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
-        ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _) => MODIFIES,
-        ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _) => LOOKS,
+        ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
+        | ("hset" | "hmset", _) => MODIFIES,
+        ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
+        | ("hexists" | "hlen" | "hstrlen", _) => LOOKS,
         (name, _) if name.starts_with("object|") => LOOKS,
         _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,

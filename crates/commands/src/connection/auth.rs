@@ -5,6 +5,7 @@ use subtle::ConstantTimeEq;
 
 use crate::Error;
 use crate::client::checked_name;
+use crate::cluster::own_master;
 use crate::context::Context;
 
 /// The version of Redis that we are compatible with; clients query it to know which features they may use.
@@ -13,6 +14,10 @@ pub(crate) const REDIS_VERSION: &str = "7.0.15";
 const USER: &[u8] = b"default";
 const WRONG_PASSWORD: Error =
     Error::fixed("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// The password was not looked at.
+const TOO_MANY_WRONG: Error =
+    Error::fixed("ERR too many wrong passwords from this address, wait ten seconds");
 
 /// The user name and password a client presents.
 struct Credentials<'a> {
@@ -43,9 +48,16 @@ pub(super) fn auth(context: &mut Context<'_>) -> Result<(), Error> {
 fn log_in(context: &mut Context<'_>, credentials: &Credentials<'_>) -> Result<(), Error> {
     let settings = context.host.settings();
     let wanted = settings.requirepass.expose().as_bytes();
+    if !wanted.is_empty() && !context.host.may_log_in() {
+        context.session.closing = true;
+        return Err(TOO_MANY_WRONG);
+    }
     // Compared in constant time, so that the response time does not reveal how much of a guess was right.
     let right = wanted.is_empty() || bool::from(wanted.ct_eq(credentials.password));
     if credentials.user != USER || !right {
+        if !wanted.is_empty() {
+            context.host.note_wrong_password();
+        }
         return Err(WRONG_PASSWORD);
     }
     context.session.authenticated = true;
@@ -104,6 +116,7 @@ fn wanted_protocol(context: &Context<'_>) -> Result<Option<Protocol>, Error> {
 }
 
 fn reply_hello(context: &mut Context<'_>) {
+    let role = if own_master(context).is_some() { "replica" } else { "master" };
     let reply = &mut context.reply;
     reply.protocol = context.session.protocol;
     let mode = if context.keys.env().one_slot_only { "cluster" } else { "standalone" };
@@ -119,7 +132,7 @@ fn reply_hello(context: &mut Context<'_>) {
     });
     reply.bulk(b"id");
     reply.integer(context.session.id.cast_signed());
-    for (key, value) in [("mode", mode), ("role", "master")] {
+    for (key, value) in [("mode", mode), ("role", role)] {
         reply.bulk(key.as_bytes());
         reply.bulk(value.as_bytes());
     }

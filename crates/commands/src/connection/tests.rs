@@ -107,3 +107,19 @@ fn quit_answers_and_closes() {
     assert_eq!(node.run("QUIT"), "OK");
     assert!(node.session(1).closing);
 }
+
+#[test]
+fn after_many_wrong_passwords_none_is_judged() {
+    let mut node = TestNode::default();
+    node.host.settings.requirepass = Secret::new("secret");
+    node.host.wrong_passwords_max = 3;
+    for guess in ["AUTH a", "AUTH default b", "HELLO 3 AUTH default c"] {
+        assert!(node.run(guess).starts_with("(error) WRONGPASS"), "{guess}");
+    }
+    assert_eq!(node.host.wrong_passwords, 3);
+    let refused = "(error) ERR too many wrong passwords from this address, wait ten seconds";
+    for guess in ["AUTH secret", "AUTH d", "HELLO 3 AUTH default secret"] {
+        assert_eq!(node.run(guess), refused, "{guess}");
+    }
+    assert_eq!(node.host.wrong_passwords, 3);
+}

@@ -4,6 +4,7 @@ mod number;
 mod sections;
 
 use crate::Error;
+use crate::cluster::own_master;
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
@@ -97,7 +98,8 @@ fn info(context: &mut Context<'_>) -> Result<(), Error> {
         }
     };
     let sections: Vec<Section> = Section::ALL.into_iter().filter(wanted).collect();
-    let mut page = sections::InfoPage::new(context.host, context.keys.env());
+    let master = own_master(context);
+    let mut page = sections::InfoPage::new(context.host, context.keys.env(), master);
     sections.into_iter().for_each(|section| page.section(section));
     context.reply.verbatim("txt", page.text().as_bytes());
     Ok(())

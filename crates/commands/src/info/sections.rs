@@ -3,6 +3,7 @@
 
 use core::fmt::{Display, Write as _};
 
+use cluster::map::Member;
 use settings::Settings;
 
 use super::Section;
@@ -17,13 +18,19 @@ pub(super) struct InfoPage<'a> {
     env: &'a CommandEnv,
     facts: NodeFacts,
     settings: std::sync::Arc<Settings>,
+    /// This node's master as a replica, on the replica port.
+    master: Option<Member>,
 }
 
 impl<'a> InfoPage<'a> {
-    pub(super) fn new(host: &'a mut dyn Host, env: &'a CommandEnv) -> InfoPage<'a> {
+    pub(super) fn new(
+        host: &'a mut dyn Host,
+        env: &'a CommandEnv,
+        master: Option<Member>,
+    ) -> InfoPage<'a> {
         let facts = host.facts();
         let settings = host.settings();
-        InfoPage { text: String::new(), host, env, facts, settings }
+        InfoPage { text: String::new(), host, env, facts, settings, master }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -226,7 +233,16 @@ impl<'a> InfoPage<'a> {
     }
 
     fn replication(&mut self) {
-        self.line("role", "master");
+        match self.master.take() {
+            None => self.line("role", "master"),
+            Some(master) => {
+                self.line("role", "slave");
+                self.line("master_host", master.at.host);
+                self.line("master_port", master.at.client);
+                self.line("master_link_status", "up");
+                self.line("slave_read_only", 1);
+            }
+        }
         self.line("connected_slaves", 0);
         self.line("master_failover_state", "no-failover");
         let id = self.facts.identity.id.clone();

@@ -1,13 +1,11 @@
 //! DUMP serialises a value in Redis's format, RESTORE creates a key from it.
 
-use std::borrow::Cow;
-
 use settings::NotifyClasses;
-use store::{AccessMark, AccessTracking, Effect, UnixMillis};
+use store::{AccessMark, AccessTracking, Effect, NewValue, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
-use crate::rdb::{self, PayloadError};
+use crate::rdb::{self, PayloadError, RestoredValue};
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 use crate::strings::text_value;
 
@@ -76,19 +74,23 @@ fn restore(context: &mut Context<'_>) -> Result<(), Error> {
 
 fn restore_as(
     context: &mut Context<'_>,
-    value: &[u8],
+    value: &RestoredValue<'_>,
     expires_at: Option<UnixMillis>,
     mark: Option<AccessMark>,
 ) {
     let key = context.key(1);
-    context.keys.put_anew(key, text_value(value), expires_at);
+    let value = match value {
+        RestoredValue::String(bytes) => text_value(bytes),
+        RestoredValue::Hash(row) => NewValue::Hash(row),
+    };
+    context.keys.put_anew(key, value, expires_at);
     if let Some(mark) = mark {
         context.keys.apply(&Effect::Mark { key, mark });
     }
     context.keys.notify(NotifyClasses::GENERIC, "restore", key.bytes());
 }
 
-fn value_of<'a>(context: &Context<'a>) -> Result<Cow<'a, [u8]>, Error> {
+fn value_of<'a>(context: &Context<'a>) -> Result<RestoredValue<'a>, Error> {
     let bytes_max = context.keys.env().string_bytes_max;
     rdb::restore(context.args.at(3), bytes_max).map_err(|error| match error {
         PayloadError::WrongChecksum => {

@@ -14,9 +14,12 @@ mod walk; //              Iterates over the occupied slots.
 
 use store::StoredValue;
 
+pub(crate) use scan::{PageOptions, parse_cursor};
+
 /// Returns the type name that `TYPE` returns and `SCAN ... TYPE` filters by.
 fn type_name(value: StoredValue<'_>) -> &'static str {
     match value {
-        StoredValue::Bytes(_) | StoredValue::Integer(_) | StoredValue::Shared(_) => "string",
+        StoredValue::String(_) => "string",
+        StoredValue::Hash(_) => "hash",
     }
 }

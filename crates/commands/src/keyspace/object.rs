@@ -1,6 +1,6 @@
 //! OBJECT: the encoding and the usage of a value. Inspecting a value does not count as a use.
 
-use store::{AccessTracking, Found, StoredValue};
+use store::{AccessTracking, Found, StringValue};
 
 use crate::Error;
 use crate::context::Context;
@@ -93,9 +93,9 @@ fn refcount(context: &mut Context<'_>) -> Result<(), Error> {
 /// Returns the reference count that Redis reports. Redis shares small numbers among all keys, and reports the
 /// largest possible count for them.
 pub(super) fn reference_count(found: &Found<'_>) -> i64 {
-    match found.value() {
-        StoredValue::Integer(0..10_000) => i64::from(i32::MAX),
-        StoredValue::Integer(_) | StoredValue::Bytes(_) | StoredValue::Shared(_) => 1,
+    match found.string() {
+        Some(StringValue::Integer(0..10_000)) => i64::from(i32::MAX),
+        Some(_) | None => 1,
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use placement::Slot;
 use settings::NotifyClasses;
-use store::{Encoding, Found, Key, NewValue, StoredValue, UnixMillis};
+use store::{Encoding, Found, Key, NewValue, StoredValue, StringValue, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
+use crate::transactions::EFFECT_BYTES_MAX;
 
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
@@ -59,19 +60,32 @@ enum OwnedValue {
     Raw(Vec<u8>),
     Integer(i64),
     Shared(Arc<Vec<u8>>),
+    /// The fields and values of a hash, in a row.
+    Hash(Vec<u8>),
 }
 
 impl Moving {
-    fn of(found: &Found<'_>) -> Moving {
-        let value = match (found.value(), found.item.encoding()) {
-            (StoredValue::Integer(number), _) => OwnedValue::Integer(number),
-            (StoredValue::Shared(shared), _) => OwnedValue::Shared(shared.to_arc()),
-            (StoredValue::Bytes(bytes), Encoding::Raw) => OwnedValue::Raw(bytes.to_vec()),
-            (StoredValue::Bytes(bytes), Encoding::Embstr | Encoding::Int) => {
-                OwnedValue::Plain(bytes.to_vec())
+    /// Copies a value. Fails if it is too large to reach every copy as one effect.
+    fn of(found: &Found<'_>) -> Result<Moving, Error> {
+        let is_raw = found.item.encoding() == Encoding::Raw;
+        let value = match found.value() {
+            StoredValue::String(StringValue::Integer(number)) => OwnedValue::Integer(number),
+            StoredValue::String(StringValue::Shared(shared)) => OwnedValue::Shared(shared.to_arc()),
+            StoredValue::String(StringValue::Bytes(bytes)) if is_raw => {
+                OwnedValue::Raw(bytes.to_vec())
+            }
+            StoredValue::String(StringValue::Bytes(bytes)) => OwnedValue::Plain(bytes.to_vec()),
+            StoredValue::Hash(hash) => {
+                let bytes = hash.row_len();
+                if bytes > EFFECT_BYTES_MAX / 2 {
+                    return Err(Error::new(format!(
+                        "ERR the value has {bytes} bytes, too many to be renamed or copied at once"
+                    )));
+                }
+                OwnedValue::Hash(hash.to_row())
             }
         };
-        Moving { value, expires_at: found.expires_at }
+        Ok(Moving { value, expires_at: found.expires_at })
     }
 
     fn new_value(&self) -> NewValue<'_> {
@@ -80,6 +94,7 @@ impl Moving {
             OwnedValue::Raw(bytes) => NewValue::Raw(bytes),
             OwnedValue::Integer(number) => NewValue::Integer(*number),
             OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
+            OwnedValue::Hash(row) => NewValue::Hash(row),
         }
     }
 }
@@ -106,7 +121,8 @@ fn renamenx(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn source(context: &mut Context<'_>, from: &Key<'_>) -> Result<Moving, Error> {
-    context.keys.find(from).map(|found| Moving::of(&found)).ok_or(Error::NO_SUCH_KEY)
+    let found = context.keys.find(from).ok_or(Error::NO_SUCH_KEY)?;
+    Moving::of(&found)
 }
 
 fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Moving) {
@@ -135,7 +151,7 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     if from.bytes() == to.bytes() {
         return Err(Error::fixed("ERR source and destination objects are the same"));
     }
-    let moving = context.keys.read(&from).map(|found| Moving::of(&found));
+    let moving = context.keys.read(&from).map(|found| Moving::of(&found)).transpose()?;
     let copied = match moving {
         Some(moving) if context.keys.find(&to).is_none() || replace => {
             let expires_at = deadline_there(context, &moving, from.slot(), to.slot());

@@ -10,7 +10,7 @@ use store::{Found, ScanPosition};
 
 use crate::Error;
 use crate::context::Context;
-use crate::glob::glob_matches;
+use crate::glob::{checked_pattern, glob_matches};
 use crate::keys::Keys;
 use crate::keyspace::type_name;
 use crate::keyspace::walk::Walk;
@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn keys(context: &mut Context<'_>) -> Result<(), Error> {
-    let pattern = Pattern::of(context.args.at(1));
+    let pattern = Pattern::of(context.args.at(1))?;
     let mark = context.reply.output().mark();
     let mut listed = 0;
     let mut walk = Walk::new();
@@ -63,7 +63,16 @@ fn keys(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// The reply to SCAN on the replica port of a node that backs up only some slots of a primary. Clients that scan one
+/// replica of each primary would miss the other slots' keys without noticing.
+const PARTIAL: Error = Error::fixed(
+    "ERR SCAN would miss keys here: this node backs up only some slots of its primaries; SCAN the primaries",
+);
+
 fn scan(context: &mut Context<'_>) -> Result<(), Error> {
+    if context.session.is_on_replica_port() && !context.keys.env().cluster.has_whole_shards() {
+        return Err(PARTIAL);
+    }
     let cursor = Cursor::parse(context.args.at(1))?;
     let options = ScanOptions::parse(context)?;
     let mut page = ScanPage::default();
@@ -106,9 +115,13 @@ impl Cursor {
     }
 
     fn parse(text: &[u8]) -> Result<Cursor, Error> {
-        let number = parse_unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))?;
-        Ok(Cursor::from_number(number))
+        parse_cursor(text).map(Cursor::from_number)
     }
+}
+
+/// Parses a cursor as a number.
+pub(crate) fn parse_cursor(text: &[u8]) -> Result<u64, Error> {
+    parse_unsigned(text).ok_or(Error::fixed("ERR invalid cursor"))
 }
 
 /// Parses a number like C's `strtoul`, which Redis uses: an empty text is 0, and a minus sign counts down from
@@ -133,6 +146,38 @@ struct ScanOptions<'a> {
     type_name: Option<&'a [u8]>,
 }
 
+/// The options of HSCAN besides the cursor.
+pub(crate) struct PageOptions<'a> {
+    pub(crate) count: usize,
+    pub(crate) pattern: Pattern<'a>,
+    pub(crate) no_values: bool,
+}
+
+impl<'a> PageOptions<'a> {
+    /// Parses the arguments from `index` on.
+    pub(crate) fn parse(context: &Context<'a>, index: usize) -> Result<PageOptions<'a>, Error> {
+        let args = context.args;
+        let mut options =
+            PageOptions { count: COUNT_UNLESS_TOLD, pattern: Pattern::Any, no_values: false };
+        let mut index = index;
+        while index < args.len() {
+            let value = args.get(index + 1);
+            match (args.at(index).to_ascii_lowercase().as_slice(), value) {
+                (b"count", Some(_)) => options.count = count(context.integer(index + 1)?)?,
+                (b"match", Some(pattern)) => options.pattern = Pattern::of(pattern)?,
+                (b"novalues", _) => {
+                    options.no_values = true;
+                    index += 1;
+                    continue;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+            index += 2;
+        }
+        Ok(options)
+    }
+}
+
 const COUNT_UNLESS_TOLD: usize = 10;
 
 impl<'a> ScanOptions<'a> {
@@ -144,7 +189,7 @@ impl<'a> ScanOptions<'a> {
             let value = args.get(index + 1).ok_or(Error::SYNTAX)?;
             match args.at(index).to_ascii_lowercase().as_slice() {
                 b"count" => options.count = count(context.integer(index + 1)?)?,
-                b"match" => options.pattern = Pattern::of(value),
+                b"match" => options.pattern = Pattern::of(value)?,
                 b"type" => options.type_name = Some(value),
                 _ => return Err(Error::SYNTAX),
             }
@@ -165,17 +210,17 @@ fn count(number: i64) -> Result<usize, Error> {
 }
 
 /// A pattern of names; a lone star is recognised in advance, and also matches the empty name.
-enum Pattern<'a> {
+pub(crate) enum Pattern<'a> {
     Any,
     Glob(&'a [u8]),
 }
 
 impl<'a> Pattern<'a> {
-    fn of(pattern: &'a [u8]) -> Pattern<'a> {
-        if pattern == b"*" { Pattern::Any } else { Pattern::Glob(pattern) }
+    fn of(pattern: &'a [u8]) -> Result<Pattern<'a>, Error> {
+        Ok(if pattern == b"*" { Pattern::Any } else { Pattern::Glob(checked_pattern(pattern)?) })
     }
 
-    fn matches(&self, name: &[u8]) -> bool {
+    pub(crate) fn matches(&self, name: &[u8]) -> bool {
         match self {
             Pattern::Any => true,
             Pattern::Glob(pattern) => glob_matches(pattern, name),

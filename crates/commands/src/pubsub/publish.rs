@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::host::Post;
-use crate::{Error, Space};
+use crate::{Announcement, Error, Space};
 
 pub(super) fn publish(context: &mut Context<'_>) -> Result<(), Error> {
     publish_to(context, Space::Global)
@@ -13,10 +13,15 @@ pub(super) fn spublish(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn publish_to(context: &mut Context<'_>, space: Space) -> Result<(), Error> {
-    // Inside EXEC, earlier commands may have left events: publish those first.
-    context.host.publish_events(context.session, context.keys.events());
     let post = Post { space, channel: context.args.at(1), payload: context.args.at(2) };
-    let receivers = context.host.publish(context.session, post);
+    let before = context.keys.announcements();
+    let receivers = if before.is_empty() {
+        context.host.publish(context.session, post)
+    } else {
+        // Inside EXEC: the message leaves behind the events of earlier commands.
+        before.push(Announcement::of_message(post));
+        context.host.count_receivers(post)
+    };
     context.reply.integer(receivers as i64);
     Ok(())
 }

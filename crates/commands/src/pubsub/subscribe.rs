@@ -3,6 +3,7 @@
 use resp::Reply;
 
 use crate::context::Context;
+use crate::glob::checked_pattern;
 use crate::{Error, Host, Session, SubscriptionKind};
 
 pub(super) fn subscribe(context: &mut Context<'_>) -> Result<(), Error> {
@@ -52,6 +53,9 @@ pub fn dismiss(session: &mut Session, name: &[u8], reply: &mut Reply<'_>) {
 }
 
 fn add_all(context: &mut Context<'_>, kind: SubscriptionKind) -> Result<(), Error> {
+    if kind == SubscriptionKind::Pattern {
+        context.args.from(1).try_for_each(|pattern| checked_pattern(pattern).map(|_| ()))?;
+    }
     for name in context.args.from(1) {
         if let Some(kept) = context.session.subscriptions.add(kind, name) {
             context.host.subscribe(context.session, kind, &kept);

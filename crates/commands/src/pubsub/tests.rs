@@ -4,6 +4,7 @@ use resp::Protocol;
 use settings::{NotifyClasses, Settings};
 
 use crate::testing::{TestNode, check, check_on};
+use crate::{Announcement, Event, Post, Space};
 
 #[test]
 fn subscriptions_are_confirmed_one_by_one_with_their_number() {
@@ -163,16 +164,22 @@ fn reset_ends_all_subscriptions_without_a_word() {
 }
 
 #[test]
-fn what_a_transaction_did_before_it_published_is_told_before() {
+fn a_message_of_a_transaction_leaves_behind_the_events_before_it() {
     let mut node = TestNode::default();
     node.env.notify = NotifyClasses::KEYEVENT.union(NotifyClasses::STRING);
-    node.host.bus.notify = node.env.notify;
     node.on(2, "PSUBSCRIBE *");
+    node.on(2, "SUBSCRIBE news");
     node.run("MULTI");
+    node.run("PUBLISH news first");
     node.run("SET k v");
     node.run("PUBLISH news now");
-    node.run("EXEC");
-    assert_eq!(node.heard(2), ["pmessage * __keyevent@0__:set k", "pmessage * news now"]);
+    let answer = node.run("EXEC");
+    assert_eq!(answer, "1) (integer) 2\n2) OK\n3) (integer) 2", "both count their receivers");
+    assert_eq!(node.heard(2), ["message news first", "pmessage * news first"]);
+    let event = Event { class: NotifyClasses::STRING, name: "set", key: b"k".to_vec() };
+    let post = Post { space: Space::Global, channel: b"news", payload: b"now" };
+    let behind = [Announcement::Event(event), Announcement::of_message(post)];
+    assert_eq!(node.announcements(), behind, "they wait until the write is safe");
 }
 
 #[test]

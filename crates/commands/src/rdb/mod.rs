@@ -1,14 +1,16 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
-//! file, the format's version, a checksum. Strings only, for now.
+//! file, the format's version, a checksum. Strings and hashes, for now.
 //!
 //! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
 //! that version of the format. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
+mod hash; //  Hashes.
+mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
 
-use store::StoredValue;
+use store::{StoredValue, StringValue};
 
 /// The version of the format that Redis 7.0 writes, and the latest that can be read.
 const VERSION: u16 = 10;
@@ -42,9 +44,20 @@ pub(crate) enum PayloadError {
     BadFormat,
 }
 
+/// A value read from a payload.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum RestoredValue<'a> {
+    String(Cow<'a, [u8]>),
+    /// The fields and values of a hash in a row, no field twice.
+    Hash(Vec<u8>),
+}
+
 /// Returns the payload of DUMP.
 pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
-    let mut payload = vec![TYPE_STRING];
+    let mut payload = vec![match value {
+        StoredValue::String(_) => TYPE_STRING,
+        StoredValue::Hash(value) => hash::type_of(value),
+    }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::crc64(&payload);
@@ -52,10 +65,22 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
     payload
 }
 
-/// Returns the string in a payload of DUMP. Never produces a string longer than `bytes_max`.
-pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, PayloadError> {
+/// Returns the value in a payload of DUMP. Never produces a value longer than `bytes_max`.
+pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<RestoredValue<'_>, PayloadError> {
     check(payload)?;
-    read_string(payload, bytes_max).ok_or(PayloadError::BadFormat)
+    read_value(payload, bytes_max).ok_or(PayloadError::BadFormat)
+}
+
+fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
+    let mut reader = RdbReader(payload);
+    match reader.byte()? {
+        TYPE_STRING => reader.string(bytes_max).map(RestoredValue::String),
+        hash::TYPE_HASH => hash::read_pairs(&mut reader, bytes_max).map(RestoredValue::Hash),
+        hash::TYPE_HASH_LISTPACK => {
+            hash::read_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the number of bytes of the value in an RDB file, for `DEBUG OBJECT`.
@@ -77,9 +102,10 @@ fn check(payload: &[u8]) -> Result<(), PayloadError> {
 
 fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
     match value {
-        StoredValue::Integer(number) => put_integer(out, number),
-        StoredValue::Bytes(bytes) => put_string(out, bytes),
-        StoredValue::Shared(shared) => put_string(out, shared.bytes()),
+        StoredValue::String(StringValue::Integer(number)) => put_integer(out, number),
+        StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, bytes),
+        StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
+        StoredValue::Hash(value) => hash::put_hash(out, value),
     }
 }
 
@@ -145,30 +171,6 @@ fn put_length(out: &mut Vec<u8>, len: usize) {
     }
 }
 
-fn read_string(payload: &[u8], bytes_max: usize) -> Option<Cow<'_, [u8]>> {
-    let mut reader = RdbReader(payload);
-    if reader.byte()? != TYPE_STRING {
-        return None;
-    }
-    let string = match *reader.0.first()? {
-        STRING_INT_8 => decimal(i8::from_le_bytes(reader.tagged()?)),
-        STRING_INT_16 => decimal(i16::from_le_bytes(reader.tagged()?)),
-        STRING_INT_32 => decimal(i32::from_le_bytes(reader.tagged()?)),
-        STRING_COMPRESSED => {
-            reader.byte()?;
-            let (compressed, len) = (reader.length()?, reader.length()?);
-            let compressed = reader.take(compressed)?;
-            let len = Some(len).filter(|len| *len <= bytes_max)?;
-            Cow::Owned(lzf::decompress(compressed, len)?)
-        }
-        _ => {
-            let len = reader.length()?;
-            Cow::Borrowed(reader.take(len)?)
-        }
-    };
-    (string.len() <= bytes_max).then_some(string)
-}
-
 fn decimal(number: impl Into<i64>) -> Cow<'static, [u8]> {
     Cow::Owned(number.into().to_string().into_bytes())
 }
@@ -195,6 +197,27 @@ impl<'a> RdbReader<'a> {
     fn tagged<const LEN: usize>(&mut self) -> Option<[u8; LEN]> {
         self.byte()?;
         self.array()
+    }
+
+    /// Reads a string in any of its forms.
+    fn string(&mut self, bytes_max: usize) -> Option<Cow<'a, [u8]>> {
+        let string = match *self.0.first()? {
+            STRING_INT_8 => decimal(i8::from_le_bytes(self.tagged()?)),
+            STRING_INT_16 => decimal(i16::from_le_bytes(self.tagged()?)),
+            STRING_INT_32 => decimal(i32::from_le_bytes(self.tagged()?)),
+            STRING_COMPRESSED => {
+                self.byte()?;
+                let (compressed, len) = (self.length()?, self.length()?);
+                let compressed = self.take(compressed)?;
+                let len = Some(len).filter(|len| *len <= bytes_max)?;
+                Cow::Owned(lzf::decompress(compressed, len)?)
+            }
+            _ => {
+                let len = self.length()?;
+                Cow::Borrowed(self.take(len)?)
+            }
+        };
+        (string.len() <= bytes_max).then_some(string)
     }
 
     fn length(&mut self) -> Option<usize> {

@@ -31,6 +31,10 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
+fn stored(value: StringValue<'_>) -> StoredValue<'_> {
+    StoredValue::String(value)
+}
+
 /// Returns a payload with this body, and a valid version and checksum.
 fn sealed(body: &[u8]) -> Vec<u8> {
     let mut payload = body.to_vec();
@@ -43,9 +47,9 @@ fn sealed(body: &[u8]) -> Vec<u8> {
 #[test]
 fn payloads_are_those_of_redis() {
     for (string, hex) in DUMPED {
-        let payload = dump(StoredValue::Bytes(string));
+        let payload = dump(stored(StringValue::Bytes(string)));
         assert_eq!(payload, bytes_of(hex), "{}", string.escape_ascii());
-        assert_eq!(restore(&payload, NO_LIMIT).as_deref(), Ok(*string));
+        assert_eq!(restore(&payload, NO_LIMIT), Ok(RestoredValue::String(Cow::Borrowed(*string))));
     }
 }
 
@@ -53,12 +57,15 @@ fn payloads_are_those_of_redis() {
 fn numbers_are_dumped_as_their_text_is() {
     for number in [0, -7, 127, 128, -129, 300, 32_768, -70_000, i64::MAX, i64::MIN] {
         let text = number.to_string();
-        let payload = dump(StoredValue::Integer(number));
+        let payload = dump(stored(StringValue::Integer(number)));
         // Longer numbers are not compressed, but their text would be.
         if text.len() <= UNCOMPRESSED_BYTES_MAX {
-            assert_eq!(payload, dump(StoredValue::Bytes(text.as_bytes())));
+            assert_eq!(payload, dump(stored(StringValue::Bytes(text.as_bytes()))));
         }
-        assert_eq!(restore(&payload, NO_LIMIT).as_deref(), Ok(text.as_bytes()));
+        assert_eq!(
+            restore(&payload, NO_LIMIT),
+            Ok(RestoredValue::String(Cow::Borrowed(text.as_bytes())))
+        );
     }
 }
 
@@ -76,7 +83,7 @@ fn lengths_take_as_few_bytes_as_they_need() {
 
 #[test]
 fn a_payload_that_was_changed_is_refused() {
-    let payload = dump(StoredValue::Bytes(b"hello"));
+    let payload = dump(stored(StringValue::Bytes(b"hello")));
     for at in 0..payload.len() {
         let mut changed = payload.clone();
         changed[at] ^= 1;
@@ -117,7 +124,66 @@ fn nonsense_under_a_right_checksum_is_refused_and_takes_no_memory() {
 
 #[test]
 fn no_string_longer_than_allowed_is_made() {
-    let payload = dump(StoredValue::Bytes(&[b'a'; 1_000]));
+    let payload = dump(stored(StringValue::Bytes(&[b'a'; 1_000])));
     assert!(restore(&payload, 1_000).is_ok());
     assert_eq!(restore(&payload, 999), Err(PayloadError::BadFormat));
+}
+
+/// Payloads of hashes on redis-server 7.0.15, and their fields and values.
+const DUMPED_HASHES: &[(&[&[u8]], &str)] = &[
+    (
+        &[b"a", b"1", b"b", b"text", b"c", b"-70000"],
+        "101d1d00000006008161020101816202847465787405816302f290eefe04ff0a00daf8a3c4777dbe7b",
+    ),
+    (&[b"f1", &[b'x'; 65]], "0401026631c3094041017878e034000178780a005c026f7a1d1eb576"),
+    (&[b"1", b"2"], "100b0b000000020001010201ff0a00d770c6ef6d1b164e"),
+];
+
+fn row(elements: &[&[u8]]) -> Vec<u8> {
+    let mut row = Vec::new();
+    elements.iter().for_each(|element| store::Element::of(element).write(&mut row));
+    row
+}
+
+/// Returns the payload of a hash as a slot keeps it.
+fn dumped(row: &[u8]) -> Vec<u8> {
+    let seed = store::Seed::new(1);
+    let mut table = store::SlotTable::default();
+    let (key, value) = (seed.key(b"h"), store::NewValue::Hash(row));
+    let put = store::Effect::Put { key, value, expires_at: None };
+    let version = table.next_version(store::UnixMillis(1));
+    let _ = table.apply(&put, version, store::Touch::Nothing, &seed);
+    dump(table.peek(&key).expect("it was put").value())
+}
+
+#[test]
+fn payloads_of_hashes_are_those_of_redis() {
+    for (elements, hex) in DUMPED_HASHES {
+        let row = row(elements);
+        assert_eq!(dumped(&row), bytes_of(hex));
+        assert_eq!(restore(&bytes_of(hex), NO_LIMIT), Ok(RestoredValue::Hash(row)));
+    }
+}
+
+#[test]
+fn payloads_that_are_no_hash_are_refused() {
+    let bodies: [&[u8]; 8] = [
+        &[4, 0],                                                    // No fields.
+        &[4, 1, 1, b'f'], // A field without value, then the footer.
+        &[4, 2, 1, b'f', 1, b'1', 1, b'f', 1, b'2'], // A field twice.
+        &[4, 2, 1, b'7', 1, b'1', 0xC0, 7, 1, b'2'], // A field twice, in two forms.
+        &[16, 7, 7, 0, 0, 0, 0, 0, 0xFF], // No fields.
+        &[16, 9, 9, 0, 0, 0, 1, 0, 1, 1, 0xFF], // A field without value.
+        &[16, 15, 15, 0, 0, 0, 4, 0, 1, 1, 2, 1, 1, 1, 3, 1, 0xFF], // A field twice.
+        &[16, 11, 12, 0, 0, 0, 2, 0, 1, 1, 2, 1, 0xFF], // A wrong length.
+    ];
+    for body in bodies {
+        let payload = sealed(body);
+        assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::BadFormat), "{body:?}");
+    }
+    let payload = sealed(&[4, 0x80, 0xFF, 0xFF, 0xFF, 0xFF, 1, b'f', 1, b'v']);
+    assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::BadFormat));
+    let whole = dumped(&row(&[b"f", &[b'v'; 100]]));
+    assert!(restore(&whole, 105).is_ok());
+    assert_eq!(restore(&whole, 100), Err(PayloadError::BadFormat));
 }

@@ -5,6 +5,7 @@ mod lolwut;
 mod slowlog;
 
 use crate::Error;
+use crate::cluster::own_master;
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Group, Spec};
 
@@ -69,6 +70,16 @@ fn time(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn role(context: &mut Context<'_>) -> Result<(), Error> {
+    if let Some(master) = own_master(context) {
+        let reply = &mut context.reply;
+        reply.array(5);
+        reply.bulk(b"slave");
+        reply.bulk(master.at.host.as_bytes());
+        reply.integer(i64::from(master.at.client));
+        reply.bulk(b"connected");
+        reply.integer(0);
+        return Ok(());
+    }
     context.reply.array(3);
     context.reply.bulk(b"master");
     context.reply.integer(0);

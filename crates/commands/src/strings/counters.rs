@@ -1,10 +1,10 @@
 //! Strings that are numbers: INCR and its variants. They keep the key's expiry.
 
 use settings::NotifyClasses;
-use store::{Effect, NewValue, StoredValue};
+use store::{Effect, NewValue, StringValue};
 
 use super::extended::Extended;
-use super::with_bytes;
+use super::{string_of, with_bytes};
 use crate::Error;
 use crate::context::Context;
 
@@ -31,7 +31,7 @@ pub(super) fn decrby(context: &mut Context<'_>) -> Result<(), Error> {
 fn add(context: &mut Context<'_>, amount: i64) -> Result<(), Error> {
     let key = context.key(1);
     let present = match context.keys.find(&key) {
-        Some(found) => Some((integer_of(found.value())?, found.expires_at)),
+        Some(found) => Some((integer_of(string_of(&found)?)?, found.expires_at)),
         None => None,
     };
     let (old, expires_at) = present.unwrap_or((0, None));
@@ -43,11 +43,11 @@ fn add(context: &mut Context<'_>, amount: i64) -> Result<(), Error> {
 }
 
 /// Returns the value as a number. A string computed by a command may be a number too.
-fn integer_of(value: StoredValue<'_>) -> Result<i64, Error> {
+fn integer_of(value: StringValue<'_>) -> Result<i64, Error> {
     match value {
-        StoredValue::Integer(number) => Ok(number),
-        StoredValue::Bytes(bytes) => resp::parse_integer(bytes).ok_or(Error::NOT_AN_INTEGER),
-        StoredValue::Shared(_) => Err(Error::NOT_AN_INTEGER),
+        StringValue::Integer(number) => Ok(number),
+        StringValue::Bytes(bytes) => resp::parse_integer(bytes).ok_or(Error::NOT_AN_INTEGER),
+        StringValue::Shared(_) => Err(Error::NOT_AN_INTEGER),
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn incrbyfloat(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
     let present = match context.keys.find(&key) {
         Some(found) => {
-            let number = with_bytes(found.value(), Extended::parse);
+            let number = with_bytes(string_of(&found)?, Extended::parse);
             Some((number.ok_or(Error::NOT_A_FLOAT)?, found.expires_at))
         }
         None => None,

@@ -9,7 +9,7 @@ use big::Big;
 
 /// A number, finite or not; never NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extended {
+pub(crate) struct Extended {
     negative: bool,
     magnitude: Magnitude,
 }
@@ -41,11 +41,11 @@ const DECIMALS: usize = 17;
 const DECIMALS_SCALE: u128 = 10u128.pow(17);
 
 impl Extended {
-    pub(super) const ZERO: Extended = Extended { negative: false, magnitude: Magnitude::ZERO };
+    pub(crate) const ZERO: Extended = Extended { negative: false, magnitude: Magnitude::ZERO };
 
     /// Parses the same texts as C's `strtold`: decimal and hexadecimal numbers, and infinity by name. `None` if the
     /// text is not a number, or the number is too large, or so small that it rounds to zero.
-    pub(super) fn parse(text: &[u8]) -> Option<Extended> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Extended> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
         }
@@ -64,12 +64,12 @@ impl Extended {
         Some(Extended { negative, magnitude })
     }
 
-    pub(super) fn is_finite(self) -> bool {
+    pub(crate) fn is_finite(self) -> bool {
         self.magnitude != Magnitude::Infinite
     }
 
     /// Returns the sum, rounded to the nearest number; `None` if it is undefined.
-    pub(super) fn plus(self, other: Extended) -> Option<Extended> {
+    pub(crate) fn plus(self, other: Extended) -> Option<Extended> {
         use Magnitude::{Finite, Infinite};
         match (self.magnitude, other.magnitude) {
             (Infinite, Infinite) => (self.negative == other.negative).then_some(self),
@@ -90,7 +90,7 @@ impl Extended {
     }
 
     /// Formats the number in decimal, with at most 17 digits after the point and no trailing zeros. Must be finite.
-    pub(super) fn to_text(self) -> String {
+    pub(crate) fn to_text(self) -> String {
         let Magnitude::Finite { exponent, mantissa } = self.magnitude else {
             unreachable!("only finite numbers are stored");
         };

@@ -4,14 +4,14 @@ use settings::NotifyClasses;
 use store::{Cause, Effect};
 
 use super::options::{Lifetime, getex_lifetime};
-use super::reply_string;
+use super::{reply_string, string_of};
 use crate::Error;
 use crate::context::Context;
 
 pub(super) fn get(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
     match context.keys.read(&key) {
-        Some(found) => reply_string(&mut context.reply, found.value()),
+        Some(found) => reply_string(&mut context.reply, string_of(&found)?),
         None => context.reply.null(),
     }
     Ok(())
@@ -19,7 +19,10 @@ pub(super) fn get(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn strlen(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
-    let len = context.keys.read(&key).map_or(0, |found| found.value().len());
+    let len = match context.keys.read(&key) {
+        Some(found) => string_of(&found)?.len(),
+        None => 0,
+    };
     context.reply.integer(len.cast_signed() as i64);
     Ok(())
 }
@@ -30,7 +33,7 @@ pub(super) fn getdel(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.null();
         return Ok(());
     };
-    reply_string(&mut context.reply, found.value());
+    reply_string(&mut context.reply, string_of(&found)?);
     delete(context);
     Ok(())
 }
@@ -43,10 +46,11 @@ pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.null();
         return Ok(());
     };
+    let value = string_of(&found)?;
     // Only now, as in Redis: for a missing key it does not report a bad number.
     let deadline = lifetime.resolve(now, context.spec.full_name)?;
     let expires = found.expires_at.is_some();
-    reply_string(&mut context.reply, found.value());
+    reply_string(&mut context.reply, value);
     match lifetime {
         Lifetime::Until(_) if deadline.is_some_and(|at| at <= now) => delete(context),
         Lifetime::Until(_) => {

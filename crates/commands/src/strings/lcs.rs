@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use store::StoredValue;
+use store::StringValue;
 
 use crate::context::Context;
 use crate::{Args, Error};
@@ -29,6 +29,7 @@ enum Lengths {
 pub(super) fn lcs(context: &mut Context<'_>) -> Result<(), Error> {
     // In this order, so that a miss is counted even if the options are wrong, as in Redis.
     let (a, b) = (string(context, 1), string(context, 2));
+    let (a, b) = (a?, b?);
     let wanted = parse(context.args)?;
     check_size(context, &a, &b)?;
     let table = LcsTable::new(&a, &b);
@@ -80,14 +81,15 @@ fn parse(args: Args<'_>) -> Result<LcsReply, Error> {
 }
 
 /// Returns the string of the key at `index`, independent of its slot; a missing one is empty.
-fn string(context: &mut Context<'_>, index: usize) -> Arc<Vec<u8>> {
+fn string(context: &mut Context<'_>, index: usize) -> Result<Arc<Vec<u8>>, Error> {
     let key = context.key(index);
-    match context.keys.read(&key).map(|found| found.value()) {
-        Some(StoredValue::Shared(shared)) => shared.to_arc(),
-        Some(value @ (StoredValue::Bytes(_) | StoredValue::Integer(_))) => {
-            Arc::new(value.to_bytes().into())
+    let Some(found) = context.keys.read(&key) else { return Ok(Arc::default()) };
+    match found.string() {
+        Some(StringValue::Shared(shared)) => Ok(shared.to_arc()),
+        Some(value @ (StringValue::Bytes(_) | StringValue::Integer(_))) => {
+            Ok(Arc::new(value.to_bytes().into()))
         }
-        None => Arc::default(),
+        None => Err(Error::fixed("ERR The specified keys must contain string values")),
     }
 }
 

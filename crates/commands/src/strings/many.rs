@@ -11,8 +11,9 @@ pub(super) fn mget(context: &mut Context<'_>) -> Result<(), Error> {
     context.reply.array(count - 1);
     for index in 1..count {
         let key = context.key(index);
-        match context.keys.read(&key) {
-            Some(found) => reply_string(&mut context.reply, found.value()),
+        match context.keys.read(&key).and_then(|found| found.string()) {
+            Some(value) => reply_string(&mut context.reply, value),
+            // Also for a key of another type.
             None => context.reply.null(),
         }
     }

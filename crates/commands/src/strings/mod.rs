@@ -13,11 +13,13 @@ mod lcs; //      LCS.
 
 use resp::Reply;
 use settings::NotifyClasses;
-use store::{Effect, Key, NewValue, StoredValue, UnixMillis};
+use store::{Effect, Found, Key, NewValue, StringValue, UnixMillis};
 
+use crate::Error;
 use crate::keys::Keys;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
+pub(crate) use extended::Extended;
 pub(crate) use ranges::{Bounds, clamp};
 
 /// The common part of commands that read one string, quickly.
@@ -277,13 +279,19 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
+/// Returns the string that a key holds; an error if it holds another type.
+#[inline]
+pub(crate) fn string_of<'a>(found: &Found<'a>) -> Result<StringValue<'a>, Error> {
+    found.string().ok_or(Error::WRONG_TYPE)
+}
+
 /// Writes a string as a bulk reply; a large one is shared, not copied.
 #[inline]
-pub(crate) fn reply_string(reply: &mut Reply<'_>, value: StoredValue<'_>) {
+pub(crate) fn reply_string(reply: &mut Reply<'_>, value: StringValue<'_>) {
     match value {
-        StoredValue::Bytes(bytes) => reply.bulk(bytes),
-        StoredValue::Integer(number) => reply.bulk_integer(number),
-        StoredValue::Shared(shared) => reply.bulk_shared(&shared.to_arc()),
+        StringValue::Bytes(bytes) => reply.bulk(bytes),
+        StringValue::Integer(number) => reply.bulk_integer(number),
+        StringValue::Shared(shared) => reply.bulk_shared(&shared.to_arc()),
     }
 }
 
@@ -297,11 +305,11 @@ pub(crate) fn text_value(bytes: &[u8]) -> NewValue<'_> {
 }
 
 /// Passes the string's bytes to `read`; a number's digits are formatted on the stack.
-pub(crate) fn with_bytes<R>(value: StoredValue<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
+pub(crate) fn with_bytes<R>(value: StringValue<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
     match value {
-        StoredValue::Bytes(bytes) => read(bytes),
-        StoredValue::Integer(number) => read(itoa::Buffer::new().format(number).as_bytes()),
-        StoredValue::Shared(shared) => read(shared.bytes()),
+        StringValue::Bytes(bytes) => read(bytes),
+        StringValue::Integer(number) => read(itoa::Buffer::new().format(number).as_bytes()),
+        StringValue::Shared(shared) => read(shared.bytes()),
     }
 }
 

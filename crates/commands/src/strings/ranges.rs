@@ -5,7 +5,7 @@ use core::ops::Range;
 use settings::NotifyClasses;
 use store::Effect;
 
-use super::{reply_string, text_value, with_bytes};
+use super::{reply_string, string_of, text_value, with_bytes};
 use crate::Error;
 use crate::context::Context;
 
@@ -44,7 +44,7 @@ pub(super) fn getrange(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.bulk(b"");
         return Ok(());
     };
-    let value = found.value();
+    let value = string_of(&found)?;
     let len = value.len();
     match clamp(bounds, len).filter(|_| !bounds.are_crossed_from_end()) {
         None => context.reply.bulk(b""),
@@ -59,7 +59,7 @@ pub(super) fn setrange(context: &mut Context<'_>) -> Result<(), Error> {
         .map_err(|_| Error::fixed("ERR offset is out of range"))?;
     let bytes = context.args.at(3);
     let key = context.key(1);
-    let old_len = context.keys.find(&key).map(|found| found.value().len());
+    let old_len = present_len(context)?;
     let len = if bytes.is_empty() {
         old_len.unwrap_or(0)
     } else {
@@ -75,7 +75,7 @@ pub(super) fn setrange(context: &mut Context<'_>) -> Result<(), Error> {
 pub(super) fn append(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
     let tail = context.args.at(2);
-    let len = match context.keys.find(&key).map(|found| found.value().len()) {
+    let len = match present_len(context)? {
         Some(old_len) => {
             let len = string_len(context, old_len, tail.len())?;
             context.keys.apply(&Effect::Append { key, tail });
@@ -90,6 +90,13 @@ pub(super) fn append(context: &mut Context<'_>) -> Result<(), Error> {
     context.keys.notify(NotifyClasses::STRING, "append", key.bytes());
     context.reply.integer(len.cast_signed() as i64);
     Ok(())
+}
+
+/// Returns the length of the string that the first key holds.
+fn present_len(context: &mut Context<'_>) -> Result<Option<usize>, Error> {
+    let key = context.key(1);
+    let found = context.keys.find(&key);
+    found.map(|found| Ok(string_of(&found)?.len())).transpose()
 }
 
 /// Returns the length of a string of `len` bytes with `more` bytes appended, if a string may be that long.

@@ -4,7 +4,7 @@ use settings::NotifyClasses;
 use store::Effect;
 
 use super::options::{Deadline, DeadlineUnit, Lifetime, SetOptions};
-use super::{put, reply_string, text_value};
+use super::{put, reply_string, string_of, text_value};
 use crate::Error;
 use crate::context::Context;
 
@@ -25,7 +25,7 @@ fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
     let now = context.keys.now_in(key.slot());
     let deadline = options.lifetime.resolve(now, context.spec.full_name)?;
     if options.returns_old {
-        reply_old(context);
+        reply_old(context)?;
     }
     // `Some` if the key exists; inside, its expiry if it has one.
     let present = context.keys.find(&key).map(|found| found.expires_at);
@@ -86,17 +86,18 @@ fn set_for(context: &mut Context<'_>, clock: DeadlineUnit) -> Result<(), Error> 
 }
 
 pub(super) fn getset(context: &mut Context<'_>) -> Result<(), Error> {
-    reply_old(context);
+    reply_old(context)?;
     let key = context.key(1);
     put(&mut context.keys, &key, text_value(context.args.at(2)), None);
     context.keys.notify(NotifyClasses::STRING, "set", key.bytes());
     Ok(())
 }
 
-fn reply_old(context: &mut Context<'_>) {
+fn reply_old(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
     match context.keys.read(&key) {
-        Some(found) => reply_string(&mut context.reply, found.value()),
+        Some(found) => reply_string(&mut context.reply, string_of(&found)?),
         None => context.reply.null(),
     }
+    Ok(())
 }

@@ -3,15 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use settings::NotifyClasses;
-
-use crate::{Event, Post, Space, SubscriptionKind, glob_matches};
+use crate::{Post, Space, SubscriptionKind, glob_matches};
 
 #[derive(Default)]
 pub struct Bus {
-    /// The events that `PUBLISH` announces before its own message (a server announces all, and also after each
-    /// command).
-    pub notify: NotifyClasses,
     listeners: BTreeMap<(SubscriptionKind, Arc<[u8]>), BTreeSet<u64>>,
     heard: BTreeMap<u64, Vec<String>>,
 }
@@ -74,13 +69,14 @@ impl Bus {
         }
     }
 
-    pub(super) fn publish_events(&mut self, events: &mut Vec<Event>) {
-        let on = self.notify;
-        for event in events.drain(..) {
-            event.announce(on, |post| {
-                self.publish(post);
-            });
-        }
+    pub(super) fn count_receivers(&self, post: Post<'_>) -> usize {
+        let by_name = self.subscribers(post.space, post.channel);
+        let matching = |(of, name): &&(SubscriptionKind, Arc<[u8]>)| {
+            *of == SubscriptionKind::Pattern && glob_matches(name, post.channel)
+        };
+        let patterns = self.listeners.iter().filter(|(name, _)| matching(name));
+        let by_pattern = patterns.map(|(_, listeners)| listeners.len()).sum::<usize>();
+        by_name + if post.space == Space::Global { by_pattern } else { 0 }
     }
 
     pub(super) fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {

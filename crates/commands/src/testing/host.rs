@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cluster::control::OperatorRequest;
-use cluster::map::NodeId;
+use cluster::map::{Epoch, MapJournal, MapStep, NodeId, StepError};
 use cluster::status::Status;
 use settings::Settings;
 use store::UnixMillis;
 
 use super::Bus;
 use crate::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Event, Host, Identity,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Host, Identity,
     LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
     SlowCommand, Space, StallFacts, SubscriptionKind, Unblock,
 };
@@ -21,6 +21,9 @@ use crate::{
 pub struct TestHost {
     pub now: UnixMillis,
     pub settings: Settings,
+    /// Wrong passwords so far, and the number from which on none is judged.
+    pub wrong_passwords: usize,
+    pub wrong_passwords_max: usize,
     /// Connections besides those that run commands.
     pub others: Vec<ClientFacts>,
     pub paused: Option<Pause>,
@@ -36,6 +39,8 @@ pub struct TestHost {
     pub is_shut_down: bool,
     /// The cluster's status to return.
     pub status: Option<Status>,
+    /// The changes of the map; a test that asks for them sets it.
+    pub journal: Option<MapJournal>,
     pub links: Vec<LinkFacts>,
     pub pending: BTreeSet<NodeId>,
     /// Number of backups that have acknowledged everything.
@@ -101,8 +106,8 @@ impl Host for TestHost {
         self.bus.publish(post)
     }
 
-    fn publish_events(&mut self, _: &Session, events: &mut Vec<Event>) {
-        self.bus.publish_events(events);
+    fn count_receivers(&self, post: Post<'_>) -> usize {
+        self.bus.count_receivers(post)
     }
 
     fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
@@ -119,6 +124,14 @@ impl Host for TestHost {
 
     fn settings(&self) -> Arc<Settings> {
         Arc::new(self.settings.clone())
+    }
+
+    fn may_log_in(&self) -> bool {
+        self.wrong_passwords < self.wrong_passwords_max
+    }
+
+    fn note_wrong_password(&mut self) {
+        self.wrong_passwords += 1;
     }
 
     fn change_settings(&mut self, changes: &[(&str, &str)], _block: Block) -> SettingsChange {
@@ -191,6 +204,14 @@ impl Host for TestHost {
         self.objection.clone().map_or(Ok(()), Err)?;
         self.asked.push(request);
         Ok(())
+    }
+
+    fn map_epoch(&self) -> Epoch {
+        self.journal.as_ref().map_or(Epoch::FIRST, |journal| journal.map().epoch())
+    }
+
+    fn map_since(&self, epoch: Epoch, history: Option<&str>) -> Result<MapStep, StepError> {
+        self.journal.as_ref().expect("the test has set it").since(epoch, history)
     }
 
     fn pending_primaries(&self) -> BTreeSet<NodeId> {

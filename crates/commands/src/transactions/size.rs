@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use store::StoredValue;
+
 use crate::bits::field_end;
 use crate::keys::Keys;
 use crate::session::{Queue, Queued};
@@ -82,6 +84,12 @@ impl<'q> Bound<'q, '_> {
                 self.grow_to(args.at(1), length);
                 0
             }
+            // Besides their text, elements take up to five bytes.
+            "hset" | "hmset" | "hdel" => {
+                let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
+                self.set_length(args.at(1), length);
+                args.len() * 5
+            }
             "setbit" => {
                 self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
                 0
@@ -103,7 +111,7 @@ impl<'q> Bound<'q, '_> {
     fn spread(&mut self, args: Args<'q>, keys: core::ops::Range<usize>) -> usize {
         let longest = keys.clone().map(|index| self.length(args.at(index))).max().unwrap_or(0);
         for index in keys {
-            self.grow_to(args.at(index), longest);
+            self.set_length(args.at(index), longest);
         }
         longest
     }
@@ -112,12 +120,21 @@ impl<'q> Bound<'q, '_> {
         let keys = &mut self.keys;
         *self.lengths.entry(key).or_insert_with(|| {
             let key = keys.key(key);
-            keys.table(key.slot()).peek(&key).map_or(0, |found| found.value().len())
+            keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
+                StoredValue::String(string) => string.len(),
+                // The elements in a row take less.
+                StoredValue::Hash(_) => found.item.bytes(),
+            })
         })
     }
 
     fn grow_to(&mut self, key: &'q [u8], length: usize) {
-        let length = length.min(self.keys.env().string_bytes_max).max(self.length(key));
+        let length = length.min(self.keys.env().string_bytes_max);
+        self.set_length(key, length);
+    }
+
+    fn set_length(&mut self, key: &'q [u8], length: usize) {
+        let length = length.max(self.length(key));
         self.lengths.insert(key, length);
     }
 }

@@ -49,24 +49,3 @@ fn ioredis_finds_all_keys_of_a_cluster() {
     let said = NODE.output(&[IOREDIS_STORY, &port], b"");
     assert_eq!(said, "ioredis: all told\n");
 }
-
-#[test]
-fn redis_rs_reads_from_backups_what_was_acknowledged() -> redis::RedisResult<()> {
-    use redis::Commands;
-    let cluster = Cluster::of(3, &[]);
-    let builder = redis::cluster::ClusterClientBuilder::new(cluster.urls());
-    let mut connection = builder
-        .read_routing_strategy(redis::cluster_read_routing::RandomReplicaStrategy)
-        .build()?
-        .get_connection()?;
-    for number in 0..500 {
-        let key = format!("key:{number}");
-        let _: () = connection.set(&key, number)?;
-        assert_eq!(connection.get::<_, i64>(&key)?, number);
-    }
-    let said_so = |node: &e2e::Server| {
-        node.client().run("INFO commandstats").to_string().contains("cmdstat_readonly")
-    };
-    assert!(cluster.nodes.iter().all(said_so), "every node was told READONLY");
-    Ok(())
-}

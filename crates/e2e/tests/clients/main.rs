@@ -1,5 +1,6 @@
 //! The clients in common use: each connects to a node and does some realistic work.
 mod clusters; // The same clients against a cluster of three.
+mod replicas; // Clients that read from replicas.
 
 use std::io::Read;
 use std::process::{Command, Stdio};

@@ -79,8 +79,13 @@ fn is_whole(nodes: &[&Server]) -> bool {
             all.iter().all(|bucket| bucket["holders"].as_array().is_some_and(|it| it.len() == 2))
         })
     };
-    let whole =
-        |it: &Option<Json>| it.as_ref().is_some_and(|it| members(it) == nodes.len() && full(it));
+    let vote = |it: &Json| {
+        let members = it["members"].as_array();
+        members.is_some_and(|all| all.iter().all(|member| member["vote"] == "voter"))
+    };
+    let whole = |it: &Option<Json>| {
+        it.as_ref().is_some_and(|it| members(it) == nodes.len() && full(it) && vote(it))
+    };
     let epoch = |it: &Option<Json>| it.as_ref().map(|it| it["epoch"].clone());
     told.iter().all(whole) && told.iter().all(|it| epoch(it) == epoch(&told[0]))
 }

@@ -48,6 +48,57 @@ fn a_large_value_and_a_large_slot_move_whole_while_they_are_written_to() {
 }
 
 #[test]
+fn a_large_hash_moves_whole_while_its_fields_are_written() {
+    const FIELDS: usize = 100_000;
+    let mut cluster = Cluster::of(1, &[]);
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    for first in (0..FIELDS).step_by(1_000) {
+        let mut command = redis::cmd("HSET");
+        command.arg("large");
+        for number in first..first + 1_000 {
+            command.arg(format!("f{number}")).arg("old");
+        }
+        command.query::<usize>(&mut connection).unwrap();
+    }
+    let urls = cluster.urls();
+    let writer = std::thread::spawn(move || {
+        let mut connection = client(&urls).get_connection().unwrap();
+        for number in 0..10_000 {
+            let field = format!("f{}", number * 7);
+            redis::cmd("HSET").arg("large").arg(field).arg(number).exec(&mut connection).unwrap();
+            redis::cmd("HINCRBY").arg("large").arg("count").arg(1).exec(&mut connection).unwrap();
+            let field = format!("f{}", number * 7 + 1);
+            redis::cmd("HDEL").arg("large").arg(field).exec(&mut connection).unwrap();
+        }
+    });
+    cluster.join();
+    cluster.join();
+    cluster.wait_until_even();
+    writer.join().unwrap();
+    // The first node leaves: everything is read from copies.
+    let rest = cluster.nodes.split_off(1);
+    cluster.leave(0);
+    cluster.nodes = rest;
+    cluster.wait_until_even();
+    let mut connection = client(&cluster.urls()).get_connection().unwrap();
+    let fields: std::collections::HashMap<String, String> =
+        redis::cmd("HGETALL").arg("large").query(&mut connection).unwrap();
+    assert_eq!(fields.len(), FIELDS - 10_000 + 1);
+    assert_eq!(fields["count"], "10000", "a counter is exact");
+    for number in 0..FIELDS {
+        let value = fields.get(&format!("f{number}")).map(String::as_str);
+        let written = (number / 7).to_string();
+        let expected = match number % 7 {
+            _ if number / 7 >= 10_000 => Some("old"),
+            0 => Some(written.as_str()),
+            1 => None,
+            _ => Some("old"),
+        };
+        assert_eq!(value, expected, "f{number}");
+    }
+}
+
+#[test]
 fn a_client_that_knows_nothing_of_clusters_uses_the_any_port() {
     let mut cluster = Cluster::of(3, &[]);
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

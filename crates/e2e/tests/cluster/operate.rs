@@ -64,12 +64,20 @@ fn the_cluster_is_shown_as_tables_and_as_a_document() {
 fn a_setting_changed_at_one_node_is_so_at_all() {
     let cluster = Cluster::of(3, &[]);
     let settings = run_cli(&cluster.nodes[0], &["settings"]);
-    assert!(settings.contains("backups            1\n"), "{settings}");
+    for pair in [["backups", "1"], ["maxmemory-policy", "noeviction"]] {
+        let mut lines = settings.lines();
+        assert!(lines.any(|line| line.split_whitespace().eq(pair)), "{pair:?}: {settings}");
+    }
     run_cli(&cluster.nodes[1], &["settings", "backups", "2"]);
     soon("all nodes know", || {
         let says = |node| run_cli(node, &["settings", "backups"]) == "backups 2\n";
         cluster.nodes.iter().all(says)
     });
+    run_cli(&cluster.nodes[2], &["settings", "maxmemory-policy", "allkeys-LRU"]);
+    for node in &cluster.nodes {
+        let shown = run_cli(node, &["settings", "maxmemory-policy"]);
+        assert_eq!(shown, "maxmemory-policy allkeys-lru\n", "as CONFIG SET: when it answers");
+    }
     soon("all nodes hold everything", || {
         cluster.shares().iter().all(|share| share.primaries + share.backups == 256)
     });
@@ -77,6 +85,7 @@ fn a_setting_changed_at_one_node_is_so_at_all() {
     for (args, answer) in [
         (["settings", "backups", "9"], "backups must be a number from 0 to 3, not \"9\""),
         (["settings", "min-copies", "4"], "min-copies must be 1 to 3 with backups = 2"),
+        (["settings", "maxmemory-policy", "lru"], "argument(s) must be one of the following:"),
         (["settings", "replicas", "2"], "unknown cluster setting \"replicas\""),
     ] {
         let (code, run_cli) = refused(&[&args[..], &["--node", &node]].concat());
@@ -90,12 +99,21 @@ fn a_split_reaches_who_watches_the_map() {
     let mut watcher = cluster.nodes[0].client();
     watcher.run("HELLO 3");
     let Value::Integer(before) = watcher.run("CLUSTER WATCH") else { panic!("an epoch") };
+    let mut subscriber = cluster.nodes[0].client();
+    subscriber.run("SUBSCRIBE __cluster__:map");
     run_cli(&cluster.nodes[1], &["split", "000F/0003"]);
     let pushed = watcher.receive().expect("a push comes").value;
     let Value::Push(parts) = &pushed else { panic!("no push: {pushed}") };
     assert_eq!(parts[1].text(), Some(b"__cluster__:map".as_slice()));
-    let epoch = std::str::from_utf8(parts[2].text().expect("the epoch")).expect("digits");
-    assert!(epoch.parse::<i64>().expect("a number") > before);
+    let text = std::str::from_utf8(parts[2].text().expect("the changes")).expect("text");
+    let epoch = text.split(' ').next().expect("the epoch").parse::<i64>();
+    assert!(epoch.expect("a number") > before, "{text}");
+    let children: Vec<&str> = text.lines().filter(|line| line.starts_with("bucket ")).collect();
+    assert_eq!(children.len(), 16, "one line for each part: {text}");
+    assert!(children[0].starts_with("bucket 00FF/0003 12288 12351 "), "{text}");
+    let message = subscriber.receive().expect("a message comes").value;
+    let Value::Array(same) = &message else { panic!("no message: {message}") };
+    assert_eq!(same.last(), parts.last(), "without RESP3 the text is the same");
     // Further changes may be pushed to the watcher at any time, so the reply comes over another connection.
     let buckets = cluster.nodes[0].client().run("CLUSTER HASHMASKS ALL");
     let Value::Array(buckets) = &buckets else { panic!("no list: {buckets}") };

@@ -5,7 +5,7 @@ use e2e::{Client, Cluster};
 use resp::Value;
 
 /// Returns a key that the first node serves and the second backs up.
-fn shared_key(cluster: &Cluster) -> String {
+pub(crate) fn shared_key(cluster: &Cluster) -> String {
     let name = |node: usize| cluster.nodes[node].client().status()["node"].clone();
     let holders = [name(0), name(1)];
     let status = cluster.nodes[0].client().status();

@@ -96,3 +96,45 @@ fn the_flags_of_the_first_start_do_not_keep_a_node_out_after_a_split() {
     cluster.wait_until_even();
     assert_eq!(setting(&cluster.nodes[1], "maxmemory-policy"), "allkeys-random");
 }
+
+#[test]
+fn the_flags_of_a_lone_node_that_restarts_are_the_clusters() {
+    let mut cluster = Cluster::with_directories(1, &["--buckets", "16"]);
+    ok(&mut cluster.nodes[0].client(), "CONFIG SET maxmemory-policy allkeys-lru lfu-decay-time 3");
+    ok(&mut cluster.nodes[0].client(), "SET k v");
+    // The policy is the default, and given all the same. The decay time is not given.
+    let flags = ["--maxmemory-policy", "noeviction", "--maxmemory-samples", "9", "--backups", "2"];
+    let node = cluster.nodes.remove(0);
+    node.ask_to_end();
+    cluster.nodes.push(node.start_again_with(&flags));
+    let node = &cluster.nodes[0];
+    assert_eq!(node.client().run("GET k"), Value::Bulk(b"v".to_vec()));
+    assert_eq!(setting(node, "maxmemory-policy"), "noeviction");
+    assert_eq!(setting(node, "maxmemory-samples"), "9");
+    assert_eq!(setting(node, "lfu-decay-time"), "3", "as it was");
+    let log = node.log();
+    let line = "maxmemory-policy = noeviction was given to this node, the only member; it replaces";
+    assert!(log.contains(line), "{log}");
+    e2e::wait_until("the number of backups is the cluster's", Duration::from_secs(20), || {
+        node.client().run("CLUSTER SETTINGS backups") == Value::Bulk(b"2".to_vec())
+    });
+    // They are in the log: a node that joins has them, and a restart of two nodes changes nothing any more.
+    cluster.join();
+    cluster.wait_until_even();
+    for node in &cluster.nodes {
+        assert_eq!(setting(node, "maxmemory-policy"), "noeviction");
+        assert_eq!(setting(node, "maxmemory-samples"), "9");
+    }
+    ok(&mut cluster.nodes[1].client(), "CONFIG SET maxmemory-policy volatile-ttl");
+    cluster.nodes[0].ask_to_end();
+    let away = cluster.nodes.remove(0);
+    let join = format!("127.0.0.1:{}", cluster.nodes[0].port());
+    cluster.nodes.insert(0, away.start_again_with(&["--join", &join]));
+    cluster.wait_until_even();
+    assert_eq!(setting(&cluster.nodes[0], "maxmemory-policy"), "volatile-ttl");
+    let log = cluster.nodes[0].log();
+    assert!(
+        log.contains("but the cluster has maxmemory-policy = volatile-ttl, which applies"),
+        "{log}"
+    );
+}

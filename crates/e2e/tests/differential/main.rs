@@ -36,7 +36,7 @@ fn random_commands_get_the_answers_of_redis_in_resp3() {
 fn ours() -> Server {
     match std::env::var("OPENCLUSTER_DIFFERENTIAL").as_deref() {
         Ok("redis") => Server::redis(),
-        _ => Server::node(),
+        _ => Server::node_with(&["--enable-debug-command", "yes"]),
     }
 }
 

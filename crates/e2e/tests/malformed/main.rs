@@ -26,7 +26,7 @@ fn redis_gives_the_answers_in_the_table() {
 
 #[test]
 fn our_node_gives_the_answers_in_the_table() {
-    check(&Server::node());
+    check(&Server::node_with(&["--enable-debug-command", "yes"]));
 }
 
 #[test]

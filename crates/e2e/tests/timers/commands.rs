@@ -85,7 +85,8 @@ fn replies_come_in_the_order_of_the_requests_though_timers_take_longer() {
 fn a_cluster_with_a_password_takes_commands_for_callbacks_from_who_knows_it() {
     let file = std::env::temp_dir().join(format!("opencluster-e2e-pass-{}", std::process::id()));
     std::fs::write(&file, "hush").expect("the temporary directory can be written");
-    let node = Server::node_with(&["--requirepass-file", file.to_str().expect("plain letters")]);
+    let file_name = file.to_str().expect("plain letters");
+    let node = Server::node_with(&["--requirepass-file", file_name, "--secret-file", file_name]);
     std::fs::remove_file(&file).expect("written above");
     let mut client = node.client();
     assert!(client.run("TIMER.LIST").to_string().contains("NOAUTH"));

@@ -71,6 +71,7 @@ fn bodies() -> Vec<(String, &'static str)> {
         (with("/reliability/replication-factor", json!(1.5)), "1 to 255"),
         (with("/retry/attempts", json!(101)), "retry.attempts"),
         (with("/retry/backoff", json!(3601)), "retry.backoff"),
+        (with("/retry/backoff", json!(0)), "retry.backoff"),
         (with("/statistics/tag-info", json!({})), "must be a list"),
         (with("/statistics/tag-info", json!([{ "type": "call" }])), "A to Z"),
         (with("/statistics/tag-info", json!([{ "type": "CALL", "count": -1 }])), "count"),

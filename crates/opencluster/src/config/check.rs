@@ -1,6 +1,7 @@
 //! Checks across settings, after each one is valid by itself, and values filled in from the machine: secrets
 //! out of their files, the number of threads, the node's name.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread::available_parallelism;
 
@@ -10,6 +11,9 @@ use crate::Failure;
 
 /// Maximum of the default. More threads gain little, and take cores from other processes.
 const IO_THREADS_DEFAULT_MAX: u16 = 8;
+
+/// Length below which a secret is worth a warning.
+const SECRET_BYTES_GOOD: usize = 16;
 
 /// Fills in the values that come from files and from the machine.
 pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
@@ -37,6 +41,36 @@ pub(crate) fn fill_in(settings: &mut Settings) -> Result<(), Failure> {
     check_side_ports(settings)
 }
 
+/// Returns a warning for each secret that others can read or that is easily guessed.
+pub(crate) fn weak_secrets(settings: &Settings) -> Vec<String> {
+    let files = [
+        ("requirepass-file", &settings.requirepass_file, &settings.requirepass),
+        ("secret-file", &settings.secret_file, &settings.secret),
+        ("admin-token-file", &settings.admin_token_file, &settings.admin_token),
+    ];
+    let mut warnings = Vec::new();
+    for (name, path, secret) in files {
+        let Some(path) = path else { continue };
+        let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode() & 0o777);
+        if mode & 0o077 != 0 {
+            warnings.push(format!(
+                "{name} = '{0}': other users of this machine can read it (mode {mode:03o}); run: \
+                 chmod 600 {0}",
+                path.display()
+            ));
+        }
+        if secret.expose().len() < SECRET_BYTES_GOOD {
+            warnings.push(format!(
+                "{name} = '{}': a secret of {} bytes can be guessed; make a better one with: \
+                 openssl rand -base64 32",
+                path.display(),
+                secret.expose().len()
+            ));
+        }
+    }
+    warnings
+}
+
 fn read_secret(name: &str, path: &Path) -> Result<Secret, Failure> {
     let bad = |reason: &str| Failure::BadInput(format!("{name} = '{}': {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| bad(&error.to_string()))?;
@@ -58,6 +92,12 @@ fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     let sides = [
         ("http-port", settings.http_port, settings.effective_http_port(), SidePort::HTTP_OFFSET),
         ("peer-port", settings.peer_port, settings.effective_peer_port(), SidePort::PEER_OFFSET),
+        (
+            "replica-port",
+            settings.replica_port,
+            settings.effective_replica_port(),
+            SidePort::REPLICA_OFFSET,
+        ),
     ];
     for (name, side, effective, offset) in sides {
         if side == SidePort::Offset && effective.is_none() {
@@ -79,9 +119,12 @@ fn check_side_ports(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a node that the network can reach without authentication. Returns the warning to log if the
+/// Refuses a node that strangers can use without authentication. Returns the warning to log if the
 /// settings allow it anyway (`insecure`).
 pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Failure> {
+    if settings.is_local() {
+        return refuse_open_peer_port(settings);
+    }
     let missing = match (settings.requirepass.is_empty(), settings.secret.is_empty()) {
         (false, false) => return Ok(None),
         (true, true) => {
@@ -90,10 +133,10 @@ pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Fai
         (true, false) => "no password for clients (requirepass-file)",
         (false, true) => "no secret for nodes (secret-file)",
     };
-    let bind = settings.bind;
-    if bind.is_loopback() {
-        return Ok(None);
-    }
+    let (name, bind) = match settings.bind {
+        bind if bind.is_loopback() => ("http-bind", settings.effective_http_bind()),
+        bind => ("bind", bind),
+    };
     if settings.insecure {
         return Ok(Some(format!(
             "INSECURE: listening on {bind} with {missing}: whoever reaches this machine can read \
@@ -101,7 +144,24 @@ pub(crate) fn refuse_exposure(settings: &Settings) -> Result<Option<String>, Fai
         )));
     }
     Err(Failure::BadInput(format!(
-        "bind = '{bind}': it is reachable from the network, but there is {missing}; set what is \
+        "{name} = '{bind}': it is reachable from the network, but there is {missing}; set what is \
          missing, or start anyway with --insecure"
+    )))
+}
+
+/// Refuses a node that has a password for clients but lets every user of its machine join its cluster, and so read
+/// and change everything.
+fn refuse_open_peer_port(settings: &Settings) -> Result<Option<String>, Failure> {
+    if !settings.has_open_peer_port() {
+        return Ok(None);
+    }
+    let line = "clients need a password (requirepass), but there is no secret for nodes \
+                (secret-file): every user of this machine can join and read everything";
+    if settings.insecure {
+        return Ok(Some(format!("INSECURE: {line}")));
+    }
+    Err(Failure::BadInput(format!(
+        "{line}; set secret-file, or peer-port = off for a node that stays alone, or start anyway \
+         with --insecure"
     )))
 }

@@ -11,7 +11,7 @@ use settings::{SettingRefusal, Settings, find, parse_file};
 use crate::Failure;
 use crate::cli::ServeArgs;
 
-pub(crate) use check::{fill_in, refuse_exposure};
+pub(crate) use check::{fill_in, refuse_exposure, weak_secrets};
 
 /// Settings as given, not yet parsed.
 #[derive(Debug, Default)]

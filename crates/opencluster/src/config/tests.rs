@@ -146,6 +146,19 @@ fn settings_that_do_not_fit_together_are_refused() {
              (secret-file); set what is missing, or start anyway with --insecure",
         ),
         (
+            "http-bind = \"0.0.0.0\"\n",
+            "http-bind = '0.0.0.0': it is reachable from the network, but there is no password for \
+             clients (requirepass-file) and no secret for nodes (secret-file); set what is \
+             missing, or start anyway with --insecure",
+        ),
+        (
+            "requirepass = \"x\"\n",
+            "clients need a password (requirepass), but there is no secret for nodes \
+             (secret-file): every user of this machine can join and read everything; set \
+             secret-file, or peer-port = off for a node that stays alone, or start anyway with \
+             --insecure",
+        ),
+        (
             "requirepass = \"x\"\nrequirepass-file = \"y\"\n",
             "requirepass and requirepass-file are both given; keep one of them",
         ),
@@ -168,6 +181,9 @@ fn an_insecure_node_is_loud_about_it_and_a_local_one_is_not() {
     assert!(warning.starts_with("INSECURE: listening on 0.0.0.0"), "{warning}");
     assert_eq!(exposure("insecure = true\n"), None);
     assert_eq!(exposure("bind = \"127.0.0.9\"\n"), None);
+    assert_eq!(exposure("requirepass = \"x\"\npeer-port = \"off\"\n"), None);
+    let warning = exposure("requirepass = \"x\"\ninsecure = true\n").expect("a warning");
+    assert!(warning.starts_with("INSECURE: clients need a password"), "{warning}");
 }
 
 /// A temporary file with `text`, removed at the end of the test.
@@ -202,6 +218,22 @@ fn secrets_are_read_from_their_files_without_the_line_end() {
     assert_eq!(settings.requirepass.expose(), "open sesame");
     assert_eq!(settings.secret.expose(), "shared");
     assert_eq!(refuse_exposure(&settings), Ok(None));
+}
+
+#[test]
+fn a_secret_that_others_can_read_or_guess_is_worth_a_warning() {
+    let warnings = |text: &str, mode: u32| {
+        let scratch = Scratch::new(&format!("weak-{}-{mode:o}", text.len()), text);
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&scratch.0, permissions).expect("our own file");
+        let file = format!("secret-file = {:?}\n", scratch.0);
+        let mut settings = settings(&layers(&file, &[], &[])).expect("all good");
+        fill_in(&mut settings).expect("the file is there");
+        weak_secrets(&settings).join("\n")
+    };
+    assert_eq!(warnings(&"x".repeat(16), 0o600), "");
+    assert!(warnings(&"x".repeat(16), 0o644).contains("(mode 644); run: chmod 600"));
+    assert!(warnings("short", 0o600).contains("a secret of 5 bytes can be guessed"));
 }
 
 #[test]

@@ -164,12 +164,14 @@ fn describe(args: &GrowArgs, step: &Step) -> String {
         let _ = writeln!(
             text,
             "{} copies made, the fewest possible {}; {} promotions; {} ranges of slots; mask {}; \
-             took {:.2?}",
+             {} steps of the map, {} with other primaries; took {:.2?}",
             step.moved.copies,
             step.lower_bound,
             step.moved.promotions,
             ranges::of_primaries(&step.map),
             step.map.coarsest_mask(),
+            step.moved.map_steps,
+            step.moved.primary_steps,
             step.took
         );
     }
@@ -179,11 +181,11 @@ fn describe(args: &GrowArgs, step: &Step) -> String {
 /// Counts the moves that each rule has caused.
 fn by_rule(step: &Step) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
-    for (_, Decision { step, rule, .. }) in &step.moved.decisions {
+    for (_, Decision { step, buckets, rule, .. }) in &step.moved.decisions {
         let kind = format!("{} ({rule})", step.kind);
         match counts.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((kind, 1)),
+            Some((_, count)) => *count += buckets,
+            None => counts.push((kind, *buckets)),
         }
     }
     let parts: Vec<String> =
@@ -197,13 +199,14 @@ fn by_rule(step: &Step) -> String {
 
 /// Describes a decision with its rule and the numbers it was based on.
 fn explained(step: &Step, decision: &Decision) -> String {
-    let Decision { step: taken, rule, giver, taker } = decision;
+    let Decision { step: taken, buckets, rule, giver, taker } = decision;
     // A node that has left is no longer in the map.
     let name = |node: NodeId| {
         step.map.member(node).map_or_else(|| sim::grow::name(node.0), |member| member.name.clone())
     };
+    let more = if *buckets > 1 { format!(" and {} more", buckets - 1) } else { String::new() };
     format!(
-        "{:12} {} {} -> {}  {:19} {} {giver}, {} {taker}",
+        "{:12} {}{more} {} -> {}  {:19} {} {giver}, {} {taker}",
         taken.kind,
         taken.bucket,
         name(taken.giver),
@@ -230,6 +233,8 @@ fn as_json(step: &Step) -> Value {
         "mask": step.map.coarsest_mask().to_string(),
         "promotions": step.moved.promotions,
         "copies_moved": step.moved.copies,
+        "map_steps": step.moved.map_steps,
+        "primary_steps": step.moved.primary_steps,
         "lower_bound": step.lower_bound,
         "ranges": ranges::of_primaries(&step.map),
         "ranges_with_backups": ranges::of_holders(&step.map),

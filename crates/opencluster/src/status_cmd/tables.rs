@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use cluster::control::SKEW_MAX;
 use cluster::merge::Tally;
 use cluster::status::{
-    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status, Vote,
-    picture, summary,
+    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status,
+    SyncStatus, Vote, picture, summary,
 };
 
 use super::figures::{ago, bytes, thousands};
@@ -16,6 +16,8 @@ use crate::screen;
 
 /// Maximum number of changes shown.
 const CHANGES_SHOWN: usize = 10;
+/// Maximum number of copies shown that are behind.
+const COPIES_SHOWN: usize = 10;
 
 const TITLE: Style = Style::new().bold();
 const HEAD: Style = Style::new().dimmed();
@@ -34,10 +36,12 @@ pub(super) fn render(status: &Status, now: Duration) -> String {
     }
     text += &summary(status);
     text += &lost(status);
+    text += &single_copies(status);
     text += &sides(status);
     text += &clocks(status);
     text += &format!("\n{TITLE}moves in flight{TITLE:#}\n");
     text += &moves(&status.moves);
+    text += &sync(&status.sync);
     text += &format!("\n{TITLE}last changes of the map{TITLE:#}\n");
     text + &changes(&status.changes, now)
 }
@@ -96,7 +100,8 @@ fn marks(vote: Vote, levels: Option<LevelsStatus>) -> String {
     };
     let busy = levels.filter(|levels| levels.busy).map_or("", |_| "busy");
     let sick = levels.filter(|levels| levels.sick).map_or("", |_| "sick");
-    let marks = [vote, busy, sick];
+    let full = levels.filter(|levels| levels.full).map_or("", |_| "full");
+    let marks = [vote, busy, full, sick];
     marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
@@ -109,6 +114,43 @@ fn lost(status: &Status) -> String {
         [only] => format!("{ALARM}bucket {only} has no holder{ALARM:#}\n"),
         all => format!("{ALARM}{} buckets have no holder: {} ...{ALARM:#}\n", all.len(), all[0]),
     }
+}
+
+/// Returns a line about buckets without a backup. A node alone cannot have any: that is no alarm.
+fn single_copies(status: &Status) -> String {
+    let is_alone = status.members.iter().filter(|member| member.weight > 0).count() < 2;
+    let style = if is_alone { Style::new() } else { ALARM };
+    match status.single_copies {
+        0 => String::new(),
+        1 => format!("{style}1 bucket has one copy only{style:#}\n"),
+        count => format!("{style}{count} buckets have one copy only{style:#}\n"),
+    }
+}
+
+/// Returns the copies that are incomplete or behind their primaries; nothing if all are in sync.
+fn sync(copies: &[SyncStatus]) -> String {
+    if copies.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{TITLE}copies behind their primaries{TITLE:#}\n");
+    let row = |copy: &SyncStatus| {
+        vec![
+            copy.bucket.clone(),
+            format!("on {}", copy.node),
+            format!("from {}", copy.primary),
+            format!("{}% filled", copy.percent),
+            format!("{} items behind", thousands(copy.items_behind)),
+            bytes(copy.bytes_behind),
+        ]
+    };
+    text += &table(
+        &[""; 6],
+        &copies.iter().take(COPIES_SHOWN).map(row).map(indented).collect::<Vec<_>>(),
+    );
+    if let Some(more) = copies.len().checked_sub(COPIES_SHOWN).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {more} more");
+    }
+    text
 }
 
 /// Returns a line for each clock that differs too much.
@@ -271,7 +313,13 @@ mod tests {
     use placement::Mask;
 
     fn member(number: u64, name: &str) -> Member {
-        let at = Endpoints { host: "10.0.0.1".to_owned(), client: 6379, peer: 16_379, http: 7379 };
+        let at = Endpoints {
+            host: "10.0.0.1".to_owned(),
+            client: 6379,
+            peer: 16_379,
+            http: 7379,
+            replica: 0,
+        };
         let (id, boot) = (NodeId(number), Boot(1));
         Member { id, boot, name: name.to_owned(), weight: 1, zone: Zone::default(), at }
     }
@@ -293,8 +341,15 @@ mod tests {
     #[test]
     fn what_is_sick_or_lost_is_red_and_a_primary_green() {
         let mut status = status(Mask::M000F);
-        let sick =
-            LevelsStatus { bytes: 0, ops_per_second: 0, busy: false, sick: true, lag_bytes: 0 };
+        let sick = LevelsStatus {
+            bytes: 0,
+            ops_per_second: 0,
+            busy: false,
+            sick: true,
+            full: true,
+            lag_bytes: 0,
+        };
+        assert_eq!(marks(Vote::Unknown, Some(sick)), "full, sick");
         status.members[1].levels = Some(sick);
         status.buckets[3].holders.clear();
         let text = render(&status, Duration::ZERO);
@@ -305,6 +360,42 @@ mod tests {
         ] {
             assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
         }
+    }
+
+    #[test]
+    fn buckets_with_one_copy_are_an_alarm_if_there_are_other_nodes() {
+        let mut status = status(Mask::M000F);
+        assert!(render(&status, Duration::ZERO).contains("16 buckets have one copy only"));
+        let alarm = format!("{ALARM}1 bucket has one copy only{ALARM:#}");
+        status.single_copies = 1;
+        assert!(render(&status, Duration::ZERO).contains(&alarm));
+        status.members.pop();
+        let text = render(&status, Duration::ZERO);
+        assert!(text.contains("1 bucket has one copy only") && !text.contains(&alarm), "{text}");
+        status.single_copies = 0;
+        assert!(!plain(&status, Duration::ZERO).contains("one copy"));
+    }
+
+    #[test]
+    fn copies_that_are_behind_are_listed() {
+        let mut status = status(Mask::M000F);
+        assert!(!plain(&status, Duration::ZERO).contains("behind"));
+        let copy = SyncStatus {
+            bucket: "000F/0003".to_owned(),
+            node: "node-b".to_owned(),
+            primary: "A".to_owned(),
+            percent: 40,
+            items_behind: 1_200,
+            bytes_behind: 3 << 20,
+        };
+        status.sync = vec![copy; 12];
+        let text = plain(&status, Duration::ZERO);
+        let lines = text.lines().filter(|line| line.contains("on node-b"));
+        assert_eq!(lines.clone().count(), 10);
+        let words: Vec<&str> = lines.flat_map(str::split_whitespace).take(11).collect();
+        let wanted = ["000F/0003", "on", "node-b", "from", "A", "40%", "filled", "1,200", "items"];
+        assert_eq!(words[..9], wanted);
+        assert!(text.contains("and 2 more"), "{text}");
     }
 
     #[test]
@@ -334,6 +425,7 @@ mod tests {
             ops_per_second: 12_345,
             busy: true,
             sick: false,
+            full: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);
@@ -370,6 +462,7 @@ node-b  10.0.0.1:6379             1          0        0     16
         let end = "
     16+0=16   0+0=0
 2 nodes, 16 buckets: 0 to 16 copies each, 0 to 16 of them primaries
+16 buckets have one copy only
 
 moves in flight
   000F/0000  fill  A -> node-b  25% (1.0 MiB)  0.2 s  too few backups

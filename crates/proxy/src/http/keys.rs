@@ -1,7 +1,9 @@
 //! `GET|PUT|DELETE /keys/KEY`. The key is the rest of the path, percent-decoded to any bytes; the value is
 //! the body. `?ttl=SECONDS` makes a PUT value expire.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -18,18 +20,29 @@ use super::metrics;
 const VALUE_BYTES_MAX: usize = 16 << 20;
 const PREFIX: &str = "/keys/";
 
-pub(super) fn router(inside: Arc<Inside>) -> Router {
-    Router::new().fallback(answer).with_state(inside)
+/// Builds the router of one connection, which comes from this address.
+pub(super) fn router(inside: Arc<Inside>, from: IpAddr) -> Router {
+    Router::new().fallback(answer).with_state((inside, from))
 }
 
-async fn answer(State(inside): State<Arc<Inside>>, request: Request) -> Response {
+async fn answer(State((inside, from)): State<(Arc<Inside>, IpAddr)>, request: Request) -> Response {
     // Health checks come from machines that use any host name, and they reveal nothing.
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/healthz") => return metrics::healthz(),
         (&Method::GET, "/readyz") => return metrics::readyz(&inside.shared),
         _ => {}
     }
+    let guesses = &inside.shared.guesses;
+    let is_guess =
+        inside.password().is_some() && request.headers().contains_key(header::AUTHORIZATION);
+    if is_guess && !guesses.may_try(from, Instant::now()) {
+        let why = "too many wrong passwords from this address; wait ten seconds\n";
+        return (StatusCode::TOO_MANY_REQUESTS, why).into_response();
+    }
     if let Some(refusal) = refusal(request.headers(), inside.password()) {
+        if is_guess && refusal.0 == StatusCode::UNAUTHORIZED {
+            guesses.note_wrong(from, Instant::now());
+        }
         return refusal.into_response();
     }
     if (request.method(), request.uri().path()) == (&Method::GET, "/metrics") {

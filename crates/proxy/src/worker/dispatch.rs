@@ -22,6 +22,12 @@ impl Worker<'_> {
         let args = request.args();
         self.begun += 1;
         let client = &mut self.clients[index];
+        if resp::is_http(args[0]) {
+            // A web page made a browser send this; nothing behind it is run.
+            client.closing = true;
+            self.touch_client(index);
+            return Ran::Done;
+        }
         if let Some(text) = client.failed.take() {
             // The preparation for this request failed.
             return self.refuse(index, &text);

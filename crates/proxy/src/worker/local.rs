@@ -9,6 +9,7 @@ use super::Worker;
 use super::client::Client;
 use super::dispatch::Ran;
 
+const TOO_MANY_WRONG: &str = "ERR too many wrong passwords from this address, wait ten seconds";
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 impl Worker<'_> {
@@ -77,11 +78,33 @@ impl Worker<'_> {
                  Are you sure your configuration is correct?",
             );
         };
-        if user == b"default" && bool::from(wanted.as_bytes().ct_eq(password)) {
-            self.clients[index].authenticated = true;
-            return self.say_ok(index);
+        let wanted = wanted.clone();
+        if let Err(text) = self.judge(index, &wanted, user, password) {
+            return self.refuse(index, text);
         }
-        self.refuse(index, WRONG_PASSWORD)
+        self.clients[index].authenticated = true;
+        self.say_ok(index)
+    }
+
+    /// Judges a client's credentials, unless its address has presented too many wrong ones.
+    fn judge(
+        &mut self,
+        index: usize,
+        wanted: &str,
+        user: &[u8],
+        password: &[u8],
+    ) -> Result<(), &'static str> {
+        let from = self.clients[index].stream.peer_addr().map(|address| address.ip());
+        let Ok(from) = from else { return Err(WRONG_PASSWORD) }; // The client has gone.
+        if !self.shared.guesses.may_try(from, self.now) {
+            self.clients[index].closing = true;
+            return Err(TOO_MANY_WRONG);
+        }
+        if user == b"default" && bool::from(wanted.as_bytes().ct_eq(password)) {
+            return Ok(());
+        }
+        self.shared.guesses.note_wrong(from, self.now);
+        Err(WRONG_PASSWORD)
     }
 
     fn hello(&mut self, index: usize, args: &[&[u8]]) -> Ran {
@@ -102,10 +125,9 @@ impl Worker<'_> {
         while !rest.is_empty() {
             rest = match rest {
                 [word, user, password, behind @ ..] if word.eq_ignore_ascii_case(b"auth") => {
-                    if let Some(wanted) = &self.shared.options.password {
-                        let is_right = bool::from(wanted.as_bytes().ct_eq(password));
-                        if *user != b"default" || !is_right {
-                            return self.refuse(index, WRONG_PASSWORD);
+                    if let Some(wanted) = self.shared.options.password.clone() {
+                        if let Err(text) = self.judge(index, &wanted, user, password) {
+                            return self.refuse(index, text);
                         }
                         self.clients[index].authenticated = true;
                     }

@@ -141,7 +141,7 @@ impl<'s> Worker<'s> {
     /// Runs until the proxy stops.
     pub(crate) fn run(mut self, listener: Option<TcpListener>) {
         if let Some(listener) = listener {
-            self.acceptor.listen(listener, self.poller.registry());
+            self.acceptor.listen(listener, LISTENER, self.poller.registry());
         }
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {

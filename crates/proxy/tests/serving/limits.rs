@@ -118,3 +118,36 @@ fn servers_with_a_password_are_served_with_it() {
     options.access.credentials = Some(Credentials { user: None, password: "wrong".to_owned() });
     assert!(Proxy::start(options).err().unwrap().to_string().contains("WRONGPASS"));
 }
+
+#[test]
+fn the_body_of_an_http_request_is_never_run() {
+    let fleet = Fleet::of(2);
+    assert!(fleet.client().run("SET kept 1").is_ok());
+    for head in ["POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n", "GET / HTTP/1.1\r\nhOST: 127.0.0.1\r\n"]
+    {
+        let mut page = fleet.client();
+        let sets: String = (0..50).map(|number| format!("SET page:{number} 1\r\n")).collect();
+        let body = format!("FLUSHALL\r\n{sets}");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        page.send_raw(request.as_bytes()).unwrap();
+        while page.receive().is_ok() {} // Until it is closed.
+    }
+    let mut client = fleet.client();
+    assert_eq!(client.run("DBSIZE"), Value::Integer(1));
+    assert_eq!(client.run("GET kept"), bulk("1"));
+}
+
+#[test]
+fn guesses_are_not_even_judged_after_many_wrong_ones() {
+    let fleet = Fleet::with(1, |options| options.password = Some("secret".to_owned()));
+    let mut client = fleet.client();
+    let refused = (0..1_000)
+        .map(|_| error(client.run("AUTH wrong")))
+        .find(|text| !text.starts_with("WRONGPASS"));
+    assert_eq!(
+        refused.as_deref(),
+        Some("ERR too many wrong passwords from this address, wait ten seconds")
+    );
+    assert!(client.receive().is_err(), "the connection is closed");
+    assert!(error(fleet.client().run("AUTH secret")).starts_with("ERR too many"));
+}

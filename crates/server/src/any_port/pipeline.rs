@@ -149,6 +149,12 @@ impl Pipeline {
         self.advance(routes);
     }
 
+    /// Ends the connection without any reply.
+    pub(super) fn abandon(&mut self) {
+        self.closing = Closing::Now;
+        self.output = Output::default();
+    }
+
     /// Records that the client sends nothing more.
     pub(super) fn end_input(&mut self) {
         if self.closing == Closing::Open {

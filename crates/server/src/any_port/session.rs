@@ -119,6 +119,9 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
                     self.taken = end;
                     if args > 0 {
                         let args = Args::new(&self.input, &self.spans);
+                        if resp::is_http(args.at(0)) {
+                            return self.pipeline.abandon();
+                        }
                         self.pipeline.request(self.home.table(), args, self.home);
                     }
                     if self.pipeline.tied().is_some() {

@@ -1,7 +1,11 @@
 //! Reports this node's condition for its load levels: what it holds, how busy it is, whether it is sick;
 //! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
-use cluster::balance::{BucketSize, Condition, SizeReport, Vitals};
+use core::sync::atomic::Ordering::Relaxed;
+use std::collections::BTreeMap;
+
+use cluster::balance::{BucketSize, Condition, MemoryLevel, MemoryReport, SizeReport, Vitals};
+use cluster::map::Bucket;
 use placement::{Hashmask, Slot};
 use settings::{EvictionPolicy, Settings};
 
@@ -25,18 +29,37 @@ impl Data {
     pub(crate) fn vitals(&self, settings: &Settings, ops_per_second: u64) -> Vitals {
         let memory = &self.keyspace.memory;
         let bytes = memory.used();
-        let full = settings.maxmemory != 0
-            && memory.counted() > settings.maxmemory
-            && settings.maxmemory_policy == EvictionPolicy::NoEviction;
+        let is_sick = self.is_sick.load(Relaxed);
         let backlogs = self.links.living();
         let backlogs = backlogs.iter().map(|link| link.unacknowledged_bytes() as u64);
         Vitals {
             bytes,
             ops_per_second,
-            condition: if full { Condition::Sick } else { Condition::Well },
+            condition: if is_sick { Condition::Sick } else { Condition::Well },
+            memory: self.memory_level(settings),
             lag_bytes: backlogs.sum(),
             fill: self.filling(),
         }
+    }
+
+    pub(crate) fn memory_level(&self, settings: &Settings) -> MemoryLevel {
+        let evicts = settings.maxmemory_policy != EvictionPolicy::NoEviction;
+        MemoryLevel { used: self.keyspace.memory.counted(), max: settings.maxmemory, evicts }
+    }
+
+    /// Reports the memory of a node near its limit, with the sizes of its copies; adjusts the limit for its own
+    /// keys. Called at intervals.
+    pub(crate) fn report_memory(&self, settings: &Settings) {
+        let (level, map) = (self.memory_level(settings), self.map());
+        let base = self.keyspace.memory.startup();
+        let mut report = MemoryReport { level, base, copies: BTreeMap::new() };
+        if level.is_near_limit() {
+            let held = map.buckets().filter(|bucket| bucket.is_held_by(self.me));
+            let size = |bucket: &Bucket| (bucket.hashmask, self.size_of(bucket.hashmask).bytes);
+            report.copies = held.map(size).collect();
+        }
+        self.keyspace.memory.set_own_limit(report.own_limit(&map, self.me));
+        self.notify(Notice::Memory(report));
     }
 
     /// Returns the sizes of the buckets that this node serves.

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::TcpStream;
 
-use cluster::balance::{SizeReport, Vitals};
+use cluster::balance::{MemoryReport, SizeReport, Vitals};
 use cluster::data::Report;
 use cluster::map::{LogIndex, Peer};
 use cluster::replication::{FrameNumber, LinkId};
@@ -32,6 +32,7 @@ pub(crate) enum Notice {
     /// A client has asked for something that this node may not serve.
     ClientTurned,
     Vitals(Vitals),
+    Memory(MemoryReport),
     /// Sizes of the buckets that this node serves.
     Sizes(SizeReport),
 }

@@ -3,37 +3,55 @@
 
 use std::collections::VecDeque;
 
-use cluster::serving::{Passage, Tickets};
-use commands::Event;
+use cluster::serving::{AckEpoch, Passage, Tickets};
+use commands::Announcement;
 
 use super::{Data, judge};
 
 #[derive(Default)]
 pub(crate) struct Later {
-    /// Deferred events, in the order of the writes.
-    waiting: VecDeque<(Tickets, Vec<Event>)>,
+    /// In the order of the writes.
+    waiting: VecDeque<Deferred>,
+    /// The node's ack epoch at which all of them were judged last.
+    judged_at: AckEpoch,
+}
+
+/// Announcements that must not leave yet.
+struct Deferred {
+    /// Empty if the write is acknowledged.
+    tickets: Tickets,
+    announcements: Vec<Announcement>,
 }
 
 impl Later {
-    pub(crate) fn put_off(&mut self, tickets: Tickets, events: Vec<Event>) {
-        self.waiting.push_back((tickets, events));
+    pub(crate) fn put_off(&mut self, tickets: Tickets, announcements: Vec<Announcement>) {
+        self.waiting.push_back(Deferred { tickets, announcements });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Returns the events of writes that are acknowledged by now, and drops those of writes that may be lost.
-    pub(crate) fn ripe(&mut self, data: &Data) -> Vec<Event> {
+    /// Returns the announcements of writes that are acknowledged by now, and drops those of writes that may be lost.
+    /// They keep their order, so some wait for others; but each is judged as early as its reply.
+    pub(crate) fn ripe(&mut self, data: &Data) -> Vec<Announcement> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let epoch = data.ack_epoch();
+        if core::mem::replace(&mut self.judged_at, epoch) != epoch {
+            // Roles have changed, and may change again before the first one may leave.
+            self.waiting.retain_mut(|it| judge_all(data, &mut it.tickets) != Passage::Abort);
+        }
         let mut ripe = Vec::new();
-        while let Some((tickets, _)) = self.waiting.front_mut() {
-            let passage = judge_all(data, tickets);
+        while let Some(first) = self.waiting.front_mut() {
+            let passage = judge_all(data, &mut first.tickets);
             if passage == Passage::Wait {
                 break;
             }
-            let (_, mut events) = self.waiting.pop_front().expect("seen a moment ago");
+            let mut first = self.waiting.pop_front().expect("seen a moment ago");
             if passage == Passage::Release {
-                ripe.append(&mut events);
+                ripe.append(&mut first.announcements);
             }
         }
         ripe

@@ -6,6 +6,7 @@
 //! (`worker/links.rs`). `follow.rs` makes every slot's replica what the map says. `mover.rs` is a thread
 //! that copies buckets, hands them over and notices backups that fall behind.
 
+mod crowding; // Other nodes whose memory is full.
 mod condition; // This node's condition, for its load levels.
 mod follow; //  Applies a new map: this node's duty for each slot.
 mod intake; //  Frames from one other node.
@@ -29,14 +30,16 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use cluster::Moment;
 use cluster::balance::FillProgress;
-use cluster::data::{Intake, MoverInput, Outgoing};
+use cluster::data::{BucketLag, Intake, MoverInput, Outgoing};
 use cluster::fill::Sent;
 use cluster::map::{Boot, Map, NodeId, Peer};
 use cluster::serving::AckEpoch;
+use cluster::status::Status;
 use commands::cluster::View;
 use parking_lot::Mutex;
 
 pub(crate) use connections::{Notice, Unwanted};
+pub(crate) use crowding::{Crowding, SlotSet};
 pub(crate) use intake::apply_context;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
@@ -71,12 +74,15 @@ pub(crate) struct Data {
     pub lease: Lease,
     /// The intake for each boot of another node. It outlives connections.
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
+    /// The changes that this node's backups lacked, by the last report of each primary.
+    lags: Mutex<BTreeMap<NodeId, Vec<BucketLag>>>,
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub awaiting_acks: Vec<AtomicBool>,
     /// Orders to the mover.
     mover: Sender<MoverInput>,
-    /// The bucket that the mover is copying: one at a time leaves this node. Locked while a new map is applied.
-    outgoing: Mutex<Option<Outgoing>>,
+    /// The bucket that the mover is copying, one at a time, and those of the same move that it has copied.
+    /// Locked while a new map is applied.
+    outgoing: Mutex<Vec<Outgoing>>,
     /// Reports a notice to the control thread.
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// The time at which this node left the cluster, by its own will.
@@ -94,6 +100,11 @@ pub(crate) struct Data {
     heard: Mutex<BTreeMap<NodeId, Moment>>,
     /// Primaries that have fallen silent: this node's copies of their buckets may be stale.
     pub pending: ArcSwap<BTreeSet<NodeId>>,
+    pub crowding: Crowding,
+    /// Number of times that a write to the disk has begun or ended.
+    pub disk_pulse: AtomicU64,
+    /// True if a thread or the disk stalls (`stall_watch.rs`).
+    pub is_sick: AtomicBool,
 }
 
 impl Data {
@@ -116,6 +127,7 @@ impl Data {
             links: Links::default(),
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
+            lags: Mutex::default(),
             awaiting_acks: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
             mailboxes,
             stopping: AtomicBool::new(false),
@@ -130,6 +142,9 @@ impl Data {
             fills: Fills::default(),
             heard: Mutex::default(),
             pending: ArcSwap::default(),
+            crowding: Crowding::default(),
+            disk_pulse: AtomicU64::new(0),
+            is_sick: AtomicBool::new(false),
         }
     }
 
@@ -170,7 +185,7 @@ impl Data {
     /// Returns the progress of the fill from here, if there is one. The caller may hold slots that the
     /// mover waits for, and so must not wait for the mover.
     pub(crate) fn filling(&self) -> Option<FillProgress> {
-        self.outgoing.try_lock()?.as_ref().map(|outgoing| FillProgress {
+        self.outgoing.try_lock()?.last().map(|outgoing| FillProgress {
             bucket: outgoing.bucket,
             sent_bytes: outgoing.progress.sent_bytes,
             percent: outgoing.progress.percent,
@@ -184,6 +199,25 @@ impl Data {
         let coming = intakes.values().filter_map(|intake| intake.try_lock());
         let coming: usize = coming.map(|intake| intake.gathered_bytes()).sum();
         self.links.allocated_bytes() + coming as u64
+    }
+
+    /// Records the changes that this node's backups lack, by the report of a primary.
+    pub(crate) fn note_lags(&self, from: NodeId, lags: Vec<BucketLag>) {
+        let map = self.map();
+        let mut known = self.lags.lock();
+        known.retain(|node, _| map.member(*node).is_some());
+        known.insert(from, lags);
+    }
+
+    /// Adds to a status which copies on this node are incomplete or behind.
+    pub(crate) fn add_sync(&self, map: &Map, status: &mut Status) {
+        let intakes: Vec<_> = self.intakes.lock().values().map(Arc::clone).collect();
+        // Skips an intake that is locked: its worker is applying frames, and this would have to wait.
+        let filling = intakes.iter().filter_map(|intake| intake.try_lock()?.filling());
+        status.add_filling(map, filling);
+        for (primary, lags) in &*self.lags.lock() {
+            status.add_lags(map, self.me, *primary, lags);
+        }
     }
 
     /// Records that data came from this node, or its report that no bytes are outstanding.
@@ -205,7 +239,7 @@ impl Data {
     /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
     pub(crate) fn tell_mover_if_moving(&self, input: MoverInput) {
         // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
-        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| outgoing.is_some());
+        let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| !outgoing.is_empty());
         if is_filling || self.pausing.load(Ordering::Acquire) {
             self.tell_mover(input);
         }

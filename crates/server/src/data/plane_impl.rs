@@ -84,7 +84,7 @@ impl Plane for Data {
         thread::yield_now();
     }
 
-    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Vec<Outgoing>) -> R) -> R {
         work(&mut self.outgoing.lock())
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Fills {
 impl Fills {
     pub(crate) fn note(&self, report: &Report) {
         match report {
-            Report::FillDone { .. } => self.done.fetch_add(1, Relaxed),
+            Report::FillDone { filled, .. } => self.done.fetch_add(filled.len() as u64, Relaxed),
             Report::FillFailed { .. } => self.failed.fetch_add(1, Relaxed),
             Report::Drained { .. }
             | Report::Beat { .. }

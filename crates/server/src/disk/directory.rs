@@ -3,7 +3,11 @@
 
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub(crate) trait Directory {
     type Reader: Read;
@@ -31,12 +35,60 @@ pub(crate) trait ReplacementFile: Write {
 }
 
 /// A directory of the file system.
-pub(crate) struct Files(PathBuf);
+pub(crate) struct Files(Arc<OpenDirectory>);
+
+/// A directory and its descriptors. They stay open: a process without free descriptors must still be able to write
+/// its log.
+struct OpenDirectory {
+    path: PathBuf,
+    /// The file that is appended to, positioned at its end, and its name.
+    appended: Mutex<Option<(String, fs::File)>>,
+    /// The directory itself. `None` until it is first synced.
+    directory: Mutex<Option<fs::File>>,
+}
 
 impl Files {
     pub(super) fn at(path: &Path) -> Files {
-        Files(path.to_owned())
+        let (appended, directory) = (Mutex::default(), Mutex::default());
+        Files(Arc::new(OpenDirectory { path: path.to_owned(), appended, directory }))
     }
+}
+
+impl OpenDirectory {
+    /// Puts new content in place. If the old content was appended to, or nothing was, the new one will be.
+    fn put_in_place(&self, name: &str, file: fs::File) -> io::Result<()> {
+        let place = self.path.join(name);
+        fs::rename(beside(&place), &place)?;
+        let mut appended = self.appended.lock();
+        if appended.as_ref().is_none_or(|(old, _)| old == name) {
+            *appended = Some((name.to_owned(), file));
+        }
+        drop(appended);
+        self.sync()
+    }
+
+    /// Syncs the directory, so that a new name in it is on disk.
+    fn sync(&self) -> io::Result<()> {
+        let mut directory = self.directory.lock();
+        if directory.is_none() {
+            *directory = Some(fs::File::open(&self.path)?);
+        }
+        directory.as_ref().expect("opened a moment ago").sync_all()
+    }
+}
+
+/// Returns the path under which new content for a file is written.
+fn beside(place: &Path) -> PathBuf {
+    let mut name = place.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Returns the options for a file that only this user may read. A link in its place is not followed.
+pub(crate) fn private() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
 }
 
 impl Directory for Files {
@@ -44,7 +96,7 @@ impl Directory for Files {
     type Replacement = FileReplacement;
 
     fn path_of(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path.join(name)
     }
 
     fn read(&self, name: &str) -> io::Result<Option<BufReader<fs::File>>> {
@@ -56,29 +108,35 @@ impl Directory for Files {
     }
 
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = fs::OpenOptions::new().append(true).open(self.path_of(name))?;
+        let mut appended = self.0.appended.lock();
+        if appended.as_ref().is_none_or(|(open, _)| open != name) {
+            let file = private().append(true).open(self.path_of(name))?;
+            *appended = Some((name.to_owned(), file));
+        }
+        let (_, file) = appended.as_mut().expect("opened a moment ago");
         file.write_all(bytes)?;
         file.sync_data()
     }
 
     fn replace(&self, name: &str) -> io::Result<FileReplacement> {
-        let beside = self.path_of(&format!("{name}.new"));
-        let file = BufWriter::new(fs::File::create(&beside)?);
-        Ok(FileReplacement { file, beside, place: self.path_of(name) })
+        let beside = beside(&self.path_of(name));
+        let file = private().write(true).create(true).truncate(true).open(beside)?;
+        let (file, name) = (BufWriter::new(file), name.to_owned());
+        Ok(FileReplacement { file, name, directory: Arc::clone(&self.0) })
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.path_of(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            Ok(()) | Err(_) => sync_directory(&self.0),
+            Ok(()) | Err(_) => self.0.sync(),
         }
     }
 }
 
 pub(crate) struct FileReplacement {
     file: BufWriter<fs::File>,
-    beside: PathBuf,
-    place: PathBuf,
+    name: String,
+    directory: Arc<OpenDirectory>,
 }
 
 impl Write for FileReplacement {
@@ -92,15 +150,9 @@ impl Write for FileReplacement {
 }
 
 impl ReplacementFile for FileReplacement {
-    fn finish(mut self) -> io::Result<()> {
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
-        fs::rename(&self.beside, &self.place)?;
-        sync_directory(self.place.parent().expect("a file of ours is in a directory"))
+    fn finish(self) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        self.directory.put_in_place(&self.name, file)
     }
-}
-
-/// Syncs a directory, so that a new name in it is on disk.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    fs::File::open(path)?.sync_all()
 }

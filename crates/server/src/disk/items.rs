@@ -11,17 +11,18 @@ use cluster::replication::Position;
 use placement::{Hashmask, Slot};
 use serde::{Deserialize, Serialize};
 use store::{
-    DecodeError, DecodedItem, DivergenceLog, SlotTable, Version, decode_item, encode_item,
+    DecodeError, DecodedItem, DivergenceLog, ItemExtent, SlotTable, Version, decode_item,
+    encode_item_in_parts,
 };
 
-use super::directory::Directory;
+use super::directory::{Directory, ReplacementFile};
 use super::record::{Magic, NextRecord, RecordsReader, RecordsWriter};
 use super::{Damage, DiskError};
 
 pub(super) const FILE: &str = "items";
 const MAGIC: Magic = *b"OCITEM01";
 
-/// Target size of a record of items. A larger item has a record of its own.
+/// Target size of a record of items. A larger string has a record of its own, a larger hash has several.
 const RECORD_BYTES: usize = 64 * 1024;
 
 /// The cluster, map and buckets that the items belong to.
@@ -71,14 +72,16 @@ impl<D: Directory> ItemsWriter<D> {
         }
         let mut result = Ok(());
         table.for_each(|found| {
-            if result.is_ok() {
-                encode_item(&found, &mut self.items);
-                self.count += 1;
-                result = if self.items.len() < RECORD_BYTES { Ok(()) } else { self.put_items() };
-            }
+            let (writer, count) = (&mut self.writer, &mut self.count);
+            *count += 1;
+            encode_item_in_parts(&found, &mut self.items, |items| {
+                if result.is_ok() && items.len() >= RECORD_BYTES {
+                    result = put_items(writer, items);
+                }
+            });
         });
         result?;
-        self.put_items()
+        put_items(&mut self.writer, &mut self.items)
     }
 
     /// Puts the file in place. Returns the number of items. Until then nothing has changed.
@@ -101,18 +104,22 @@ impl<D: Directory> ItemsWriter<D> {
         }
     }
 
-    fn put_items(&mut self) -> io::Result<()> {
-        if self.items.len() > 1 {
-            self.writer.put(&self.items)?;
-        }
-        self.items.truncate(1);
-        Ok(())
-    }
-
     fn put_tagged(&mut self, tag: u8, content: &impl Serialize) -> io::Result<()> {
         let record = postcard::to_extend(content, vec![tag]).expect("numbers can be written");
         self.writer.put(&record)
     }
+}
+
+/// Writes a record of items, and leaves its tag for the next one.
+fn put_items<R: ReplacementFile>(
+    writer: &mut RecordsWriter<R>,
+    items: &mut Vec<u8>,
+) -> io::Result<()> {
+    if items.len() > 1 {
+        writer.put(items)?;
+    }
+    items.truncate(1);
+    Ok(())
 }
 
 /// Receiver of the items read.
@@ -123,7 +130,7 @@ pub(crate) trait TakeItems {
     /// Takes a piece of the current slot's divergence record. Refuses a piece that is invalid.
     fn divergence(&mut self, slot: Slot, piece: &[u8]) -> Result<(), DecodeError>;
 
-    /// Takes an item of the current slot.
+    /// Takes an item of the current slot, or a further part of one.
     fn item(&mut self, slot: Slot, item: &DecodedItem<'_>);
 }
 
@@ -214,7 +221,8 @@ impl ReadProgress {
                 return None;
             }
             to.item(slot, &item);
-            self.count += 1;
+            // Further parts of an item are not counted.
+            self.count += u64::from(item.extent == ItemExtent::Whole);
             bytes = rest;
         }
         Some(())

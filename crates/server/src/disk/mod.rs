@@ -22,6 +22,7 @@ mod memory; //    A directory that loses unsynced data.
 use std::fmt;
 use std::fs::{self, TryLockError};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,10 +30,13 @@ use cluster::consensus::{Inconsistent, Persist, Saved};
 use cluster::map::{ClusterId, NodeId};
 use parking_lot::Mutex;
 
+pub(crate) use directory::private;
 use directory::{Directory, Files};
 use identity::StoredIdentity;
 pub(crate) use items::{ItemsHead, ItemsReader, ItemsWriter, TakeItems};
 use kept_log::KeptLog;
+
+use crate::log;
 
 /// The directory of a running node. No other process can open it meanwhile.
 pub(crate) struct DataDirectory {
@@ -80,7 +84,8 @@ impl DataDirectory {
     pub(crate) fn open(path: &Path, fresh: NodeId) -> Result<(DataDirectory, Saved), DiskError> {
         let files = Files::at(path);
         let failed = |error| DiskError::Failed { file: path.to_owned(), error };
-        fs::create_dir_all(path).map_err(failed)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+        hide(path);
         let lock = lock(&path.join("lock"))?;
         let (identity, log, saved) = open(&files, fresh)?;
         Ok((DataDirectory { files, identity, log, _lock: lock }, saved))
@@ -157,9 +162,30 @@ fn open<D: Directory>(
     Ok((identity, log, Saved::default()))
 }
 
+/// Hides the files of a directory from other users, and warns if they can look into the directory itself: whoever
+/// made it may have had a reason.
+fn hide(path: &Path) {
+    let mode = |path: &Path| fs::metadata(path).map(|found| found.permissions().mode() & 0o777);
+    if let Some(mode) = mode(path).ok().filter(|mode| mode & 0o077 != 0) {
+        let line = format!(
+            "other users of this machine can look into the data directory {0} (mode {mode:03o}); \
+             run: chmod 700 {0}",
+            path.display()
+        );
+        log::warn("disk", &line);
+    }
+    let files = fs::read_dir(path).into_iter().flatten().flatten();
+    for file in files.filter(|file| file.file_type().is_ok_and(|kind| kind.is_file())) {
+        if mode(&file.path()).is_ok_and(|mode| mode & 0o077 != 0) {
+            // If the file is not ours, the directory's permissions must do.
+            let _ = fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600));
+        }
+    }
+}
+
 fn lock(path: &Path) -> Result<fs::File, DiskError> {
     let failed = |error| DiskError::Failed { file: path.to_owned(), error };
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = private().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -247,6 +273,50 @@ mod tests {
         assert_eq!(saved.hard_state().term, Term(3));
         second.forget_items().unwrap();
         assert!(second.read_items().unwrap().is_none());
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn other_users_cannot_read_anything_in_a_directory() {
+        let path = std::env::temp_dir().join(format!("opencluster-modes-{}", std::process::id()));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        drop(DataDirectory::open(&path, NodeId(1)).unwrap());
+        assert_eq!(mode(&path), 0o700);
+        // As an older version left it.
+        fs::set_permissions(path.join("log"), fs::Permissions::from_mode(0o644)).unwrap();
+        drop(DataDirectory::open(&path, NodeId(1)).unwrap());
+        for file in fs::read_dir(&path).unwrap() {
+            let file = file.unwrap().path();
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    /// Returns the number of descriptors of this process that name a file of the directory.
+    fn descriptors_in(path: &Path) -> usize {
+        let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        links
+            .filter_map(|fd| fs::read_link(fd.path()).ok())
+            .filter(|to| to.starts_with(path))
+            .count()
+    }
+
+    #[test]
+    fn the_log_stays_open_so_that_it_can_be_written_without_free_descriptors() {
+        let path = std::env::temp_dir().join(format!("opencluster-open-{}", std::process::id()));
+        let (mut directory, _) = DataDirectory::open(&path, NodeId(1)).unwrap();
+        let mut write = |term| {
+            let hard_state = HardState { term: Term(term), ..HardState::default() };
+            let persist = Persist { hard_state: Some(hard_state), ..Persist::default() };
+            directory.persist(persist).unwrap();
+        };
+        write(1);
+        assert_eq!(descriptors_in(&path), 3, "the lock, the log and the directory");
+        (2..20).for_each(&mut write);
+        assert_eq!(descriptors_in(&path), 3);
+        drop(directory);
+        let (_, saved) = DataDirectory::open(&path, NodeId(2)).unwrap();
+        assert_eq!(saved.hard_state().term, Term(19));
         fs::remove_dir_all(&path).unwrap();
     }
 

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use net::{host_name, is_address_or_localhost};
 
 /// Maximum size of a request body; no page of ours sends a larger one.
-const BODY_BYTES_MAX: u64 = 64 * 1024;
+pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The names this node answers to, besides addresses and `localhost`.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ fn refusal(names: &HostNames, headers: &HeaderMap) -> Option<(StatusCode, String
     if !names.includes(name) {
         let reason = format!(
             "this node does not answer to the name '{name}': ask for its address, or start it \
-             with --advertise {name}\n"
+             with --http-allowed-hosts {name}\n"
         );
         return Some((StatusCode::MISDIRECTED_REQUEST, reason));
     }
@@ -59,7 +59,7 @@ fn refusal(names: &HostNames, headers: &HeaderMap) -> Option<(StatusCode, String
         return Some((StatusCode::FORBIDDEN, reason.to_owned()));
     }
     let length = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    if length.is_some_and(|length: u64| length > BODY_BYTES_MAX) {
+    if length.is_some_and(|length: u64| length > BODY_BYTES_MAX as u64) {
         let reason = format!("a body has at most {BODY_BYTES_MAX} bytes\n");
         return Some((StatusCode::PAYLOAD_TOO_LARGE, reason));
     }

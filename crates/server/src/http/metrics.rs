@@ -34,6 +34,8 @@ pub struct NodeMetrics {
     pub clients_max: u64,
     pub connections_accepted: u64,
     pub connections_refused: u64,
+    /// Wrong passwords and tokens, on all ports.
+    pub auth_failed: u64,
     pub bytes_in: u64,
     pub bytes_out: u64,
 
@@ -96,6 +98,8 @@ impl NodeMetrics {
         page.counter("connections_accepted_total", accepted, self.connections_accepted);
         let refused = "Client connections refused because clients_max was reached.";
         page.counter("connections_refused_total", refused, self.connections_refused);
+        let failed = "Wrong passwords and tokens, on the client port and over HTTP.";
+        page.counter("auth_failed_total", failed, self.auth_failed);
         page.counter("network_in_bytes_total", "Bytes read from clients.", self.bytes_in);
         page.counter("network_out_bytes_total", "Bytes written to clients.", self.bytes_out);
     }

@@ -8,28 +8,48 @@ use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use settings::HttpOpen;
 
 use super::console::Console;
+use super::door::{self, Door};
 use super::guard::{self, HostNames};
-use super::{HttpSource, NodeReadiness};
+use super::{HttpSource, NodeReadiness, body};
 
 type SharedSource = Arc<dyn HttpSource>;
 
-pub(super) fn router(source: SharedSource, console: Console, names: HostNames) -> Router {
-    let guarded = Router::new()
-        .route("/metrics", get(metrics))
+/// The checks before any handler.
+pub(super) struct Gates {
+    pub(super) names: HostNames,
+    pub(super) door: Arc<Door>,
+    pub(super) open: HttpOpen,
+}
+
+pub(super) fn router(source: SharedSource, console: Console, gates: Gates) -> Router {
+    let health = Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz));
+    let metrics = Router::new().route("/metrics", get(metrics));
+    let closed = Router::new()
         .route("/api/node", get(api_node))
         .route("/api/cluster", get(api_cluster))
         .merge(source.timers())
-        .merge(console.router())
+        .merge(console.router());
+    // Open paths are answered under any host name: health checkers and scrapers use all kinds of them.
+    let (open, closed) = match gates.open {
+        HttpOpen::Nothing => (Router::new(), closed.merge(health).merge(metrics)),
+        HttpOpen::Health => (health, closed.merge(metrics)),
+        HttpOpen::Metrics => (health.merge(metrics), closed),
+    };
+    // A path that is not among the open ones passes the guard, then the door, then its body is read.
+    let closed = closed
         .fallback(not_found)
-        .layer(middleware::from_fn_with_state(names, guard::check));
-    // Health checkers use any host name, and these paths reveal nothing.
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .merge(guarded)
-        .with_state(source)
+        .layer(middleware::from_fn(body::read))
+        .layer(middleware::from_fn_with_state(gates.door, door::check))
+        .layer(middleware::from_fn_with_state(gates.names, guard::check));
+    open.merge(closed).with_state(source)
+}
+
+/// Returns whether a path is a health check, which is answered even if all places are taken.
+pub(super) fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
 }
 
 /// Reports that the process is alive.

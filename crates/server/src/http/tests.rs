@@ -1,6 +1,7 @@
 //! The HTTP surface over real sockets, with a source of made-up numbers.
 
 mod console;
+mod door;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -25,7 +26,8 @@ struct Fake {
     stopping: AtomicBool,
     map: ArcSwapOption<Map>,
     asked: Mutex<Vec<OperatorRequest>>,
-    needs_password: AtomicBool,
+    /// The password of the client port.
+    password: Mutex<Secret>,
 }
 
 fn member() -> Member {
@@ -69,10 +71,6 @@ impl ConsoleSource for Fake {
         }]
     }
 
-    fn needs_password(&self) -> bool {
-        self.needs_password.load(Ordering::SeqCst)
-    }
-
     fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
         if ask == OperatorRequest::Split(Some("00FF/0004".parse().expect("a hashmask"))) {
             return Err("there is no bucket 00FF/0004".to_owned());
@@ -83,6 +81,15 @@ impl ConsoleSource for Fake {
 }
 
 impl HttpSource for Fake {
+    fn timers(&self) -> Router<Arc<dyn HttpSource>> {
+        let routes = axum::routing::any(|| async { "a timer" });
+        Router::new().route("/timers", routes.clone()).route("/timers/{id}", routes)
+    }
+
+    fn password(&self) -> Secret {
+        self.password.lock().clone()
+    }
+
     fn cluster(&self) -> Status {
         Status::of(&ConsoleSource::map(self), NodeId(7))
     }
@@ -97,6 +104,7 @@ impl HttpSource for Fake {
             clients_max: 10_000,
             connections_accepted: 8,
             connections_refused: 1,
+            auth_failed: 4,
             bytes_in: 1000,
             bytes_out: 2000,
             commands: vec![
@@ -128,10 +136,19 @@ fn server() -> (HttpServer, Arc<Fake>) {
 
 fn server_within(limits: HttpLimits) -> (HttpServer, Arc<Fake>) {
     let source = Arc::new(Fake::default());
-    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let admin_token = Secret::new(TOKEN);
-    let options = HttpOptions { addr, host_names: vec!["db1.example".to_owned()], admin_token };
-    (start_within(limits, options, Arc::<Fake>::clone(&source)).expect("a free port"), source)
+    let server = start_within(limits, options(), Arc::<Fake>::clone(&source));
+    (server.expect("a free port"), source)
+}
+
+fn options() -> HttpOptions {
+    HttpOptions {
+        addr: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        host_names: vec!["db1.example".to_owned()],
+        admin_token: Secret::new(TOKEN),
+        open: HttpOpen::Health,
+        guesses: Arc::default(),
+        connections_max: LIMITS.connections + LIMITS.health_connections,
+    }
 }
 
 /// Sends `request` as it is and returns everything received until the connection closes.
@@ -193,6 +210,7 @@ fn metrics_are_prometheus_text() {
         "opencluster_commands_failed_total{class=\"write\"} 2",
         "opencluster_clients_connected 3",
         "opencluster_connections_refused_total 1",
+        "opencluster_auth_failed_total 4",
         "opencluster_network_in_bytes_total 1000",
         "opencluster_network_out_bytes_total 2000",
         "# TYPE opencluster_keys gauge",
@@ -258,7 +276,7 @@ fn strangers_names_and_pages_are_refused_everywhere_else() {
     for path in ["/", "/metrics", "/api/node", "/api/cluster", "/nowhere"] {
         let rebound = get(&server, path, "Host: evil.example\r\n");
         assert_eq!(status(&rebound), 421, "{path}");
-        assert!(body(&rebound).contains("--advertise evil.example"));
+        assert!(body(&rebound).contains("--http-allowed-hosts evil.example"));
         let headers = "Host: localhost\r\nOrigin: https://evil.example\r\n";
         assert_eq!(status(&get(&server, path, headers)), 403, "{path}");
         assert_eq!(status(&get(&server, path, "")), 400, "{path}");
@@ -306,7 +324,7 @@ fn more_connections_than_places_wait_their_turn() {
     let long = Duration::from_secs(60);
     let limits = HttpLimits { head_within: long, crowded_head_within: long, ..LIMITS };
     let (server, _) = server_within(limits);
-    let held: Vec<TcpStream> = (0..LIMITS.connections)
+    let held: Vec<TcpStream> = (0..LIMITS.connections + LIMITS.health_connections)
         .map(|_| TcpStream::connect(server.addr()).expect("it listens"))
         .collect();
     let mut waiting = TcpStream::connect(server.addr()).expect("the kernel takes it");

@@ -2,7 +2,6 @@
 //! in the log, and every key that both sides had changed. These conflicts are in the file `conflicts` of the
 //! data directory, one JSON document a line; `CLUSTER CONFLICTS` returns the latest of them.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Merging;
 use crate::clock;
+use crate::disk::private;
 use crate::log;
 
 const FILE: &str = "conflicts";
@@ -43,7 +43,7 @@ pub(super) fn report_conflicts(directory: Option<&Path>, conflicts: &[Conflict])
 }
 
 fn append(directory: &Path, conflicts: &[Conflict]) -> io::Result<()> {
-    let mut file = OpenOptions::new().create(true).append(true).open(directory.join(FILE))?;
+    let mut file = private().create(true).append(true).open(directory.join(FILE))?;
     if file.metadata()?.len() > FILE_BYTES_MAX {
         let max = FILE_BYTES_MAX >> 20;
         let why = format!("the file has reached its maximum size of {max} MiB; move it away");

@@ -37,7 +37,7 @@ impl Applier {
     }
 
     /// Queues a step, to be applied after all earlier steps.
-    pub(super) fn apply(&mut self, step: impl FnOnce(&dyn DataPlane) + Send + 'static) {
+    pub(super) fn enqueue(&mut self, step: impl FnOnce(&dyn DataPlane) + Send + 'static) {
         self.given += 1;
         let steps = self.steps.as_ref().expect("it ends when this is dropped");
         steps.send(Box::new(step)).expect("the applier does not end before its owner");

@@ -22,7 +22,9 @@ impl ControlThread {
                     if let Some(directory) = &self.directory {
                         let begun = boottime::now();
                         // Panics: a node that cannot keep its promises must not go on making them.
+                        self.meeting.data.count_disk_pulse();
                         let kept = directory.lock().persist(*persist);
+                        self.meeting.data.count_disk_pulse();
                         kept.expect("the data directory can be written to");
                         let wait = boottime::now().since(begun);
                         self.control.note_disk_wait(wait);
@@ -39,18 +41,19 @@ impl ControlThread {
                 Action::MapChanged(changed) => self.follow(changed),
                 Action::Lease { until } => {
                     self.lease_until = until;
-                    self.applier.apply(move |data| data.lease_until(until));
+                    self.applier.enqueue(move |data| data.lease_until(until));
                 }
-                Action::Order(order) => self.applier.apply(move |data| data.order(order)),
-                Action::Yield { to } => self.applier.apply(move |data| data.yield_to(to)),
-                Action::Bring { buckets } => self.applier.apply(move |data| data.bring(buckets)),
-                Action::Beat { from, remaining_bytes } => {
-                    self.applier.apply(move |data| data.beat(from, remaining_bytes));
+                Action::Order(order) => self.applier.enqueue(move |data| data.order(order)),
+                Action::Yield { to } => self.applier.enqueue(move |data| data.yield_to(to)),
+                Action::Bring { buckets } => self.applier.enqueue(move |data| data.bring(buckets)),
+                Action::Beat { from, remaining_bytes, lags } => {
+                    self.applier.enqueue(move |data| data.beat(from, remaining_bytes, lags));
                 }
+                Action::MakeRoom { node, bytes } => self.meeting.data.make_room(node, bytes),
                 // Through the applier: when the answer comes, the change that it reports is applied.
                 Action::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
-                        self.applier.apply(move |_| then(answer));
+                        self.applier.enqueue(move |_| then(answer));
                     }
                 }
                 Action::Skew(skew) => self.report_skew(skew),
@@ -84,10 +87,10 @@ impl ControlThread {
     /// Applies a new map: first to the data plane, because the next decisions rely on it; then to the links.
     fn follow(&mut self, changed: MapChanged) {
         // At once: a member that says it follows the map must also follow its settings.
-        self.meeting.data.follow_settings(&changed.map);
+        self.meeting.data.follow_settings(self.control.me().peer(), &changed.map);
         let changed = Arc::new(changed);
         let applied = Arc::clone(&changed);
-        self.applier.apply(move |data| data.map_changed(&applied));
+        self.applier.enqueue(move |data| data.map_changed(&applied));
         let map = &changed.map;
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
         let roster = Roster::new(me, cluster, map.generation(), map.members());
@@ -117,7 +120,7 @@ impl ControlThread {
         self.links.flush(boottime::now());
         self.meeting.data.fence();
         let outlook = Arc::clone(&self.outlook);
-        self.applier.apply(move |data| {
+        self.applier.enqueue(move |data| {
             data.gone(&gone);
             outlook.set(StartupPhase::Gone(gone));
         });

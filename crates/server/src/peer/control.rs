@@ -243,7 +243,10 @@ impl ControlThread {
         let (now, registry) = (boottime::now(), self.poller.registry());
         match self.links.add(now, self.me.id, peer, made_by, stream, registry) {
             // This link is up, or a better one was there already.
-            Ok(_) => self.dials.up(peer, Purpose::Control),
+            Ok(_) => {
+                self.dials.up(peer, Purpose::Control);
+                self.handle(Input::LinkUp(peer.id));
+            }
             Err(_) => self.dials.failed(now, peer, Purpose::Control),
         }
         // A new link may have brought messages already.

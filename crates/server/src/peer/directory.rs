@@ -105,6 +105,9 @@ fn nodes_of(lines: &str, answered_at: &str) -> Vec<(String, u16)> {
     for line in lines.lines() {
         let mut words = line.split(' ').skip(1);
         let (Some(address), Some(flags)) = (words.next(), words.next()) else { continue };
+        if flags == "slave" {
+            continue; // Each node is listed as a master as well.
+        }
         let Some((client, peer_port)) = address.split_once('@') else { continue };
         let peer_port = peer_port.split(',').next().and_then(|port| port.parse::<u16>().ok());
         let Some(peer_port) = peer_port.filter(|port| *port != 0) else { continue };
@@ -168,7 +171,8 @@ mod tests {
         let lines = "aa 10.0.0.2:7001@17001 master - 0 0 1 connected 0-99\n\
                      bb 10.0.0.1:7000@17000,name myself,master - 0 0 1 connected 100-16383\n\
                      cc ::1:7002@17002 master - 0 0 1 connected\n\
-                     dd 10.0.0.4:7003@0 master - 0 0 1 connected\n";
+                     dd 10.0.0.4:7003@0 master - 0 0 1 connected\n\
+                     ee 10.0.0.2:9001@17001 slave bb 0 0 1 connected\n";
         let nodes = nodes_of(lines, "db1");
         let expected = [("db1", 17000), ("10.0.0.1", 17000), ("10.0.0.2", 17001), ("::1", 17002)];
         assert_eq!(nodes, expected.map(|(host, port)| (host.to_owned(), port)));

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use cluster::control::PROTOCOL_VERSION;
+use cluster::control::ProtocolRange;
 use settings::Secret;
 
 use super::frame::{self, HELLO_BYTES_MAX};
@@ -144,7 +144,7 @@ fn encoded(message: &impl serde::Serialize) -> io::Result<Vec<u8>> {
 fn prefix() -> [u8; PREFIX_BYTES] {
     let mut prefix = [0; PREFIX_BYTES];
     prefix[..MAGIC.len()].copy_from_slice(&MAGIC);
-    prefix[MAGIC.len()..].copy_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    prefix[MAGIC.len()..].copy_from_slice(&ProtocolRange::OURS.to_number().to_le_bytes());
     prefix
 }
 
@@ -154,13 +154,12 @@ fn read_prefix(from: &mut impl Read) -> Result<(), HelloError> {
     if magic != MAGIC {
         return Err(HelloError::NoNode);
     }
-    let mut version = [0; 4];
-    from.read_exact(&mut version)?;
-    let there = u32::from_le_bytes(version);
-    if there != PROTOCOL_VERSION {
-        return Err(HelloError::Version { here: PROTOCOL_VERSION, there });
-    }
-    Ok(())
+    let mut versions = [0; 4];
+    from.read_exact(&mut versions)?;
+    let (here, there) =
+        (ProtocolRange::OURS, ProtocolRange::from_number(u32::from_le_bytes(versions)));
+    // Every message has the same form in all versions that this build speaks, so which one it is does not matter yet.
+    here.common(there).map(|_version| ()).ok_or(HelloError::Version { here, there })
 }
 
 /// A blocking socket with one deadline for all reads and writes together: a peer that sends a byte a

@@ -11,12 +11,13 @@
 //! The dialer D proves itself first, so that a stranger who merely dials learns nothing. A refusal carries a
 //! proof like a welcome, because some refusals make a node give up its membership; only `SecretDiffers`
 //! cannot be proven. A refusal without a proof ([`HelloError::Unproven`]) means: the node is not reached, dial
-//! again. The first bytes in each direction are a magic word and a version, and always will be: so two
-//! versions that have nothing else in common can still report that.
+//! again. The first bytes in each direction are a magic word and the range of versions that the sender
+//! speaks (`ProtocolRange`), and always will be: so two nodes that have nothing else in common can still report that.
 
 use std::fmt;
 use std::io;
 
+use cluster::control::ProtocolRange;
 use cluster::map::{ClusterId, Endpoints, Generation, LogIndex, NodeId, Peer};
 use serde::{Deserialize, Serialize};
 
@@ -146,8 +147,8 @@ pub(crate) enum HelloError {
     /// The other end does not speak the protocol of nodes.
     NoNode,
     Version {
-        here: u32,
-        there: u32,
+        here: ProtocolRange,
+        there: ProtocolRange,
     },
     /// A refusal that is proven, unless it is `SecretDiffers`.
     Refused(HandshakeRefusal),
@@ -165,7 +166,7 @@ impl fmt::Display for HelloError {
             HelloError::Io(error) => error.fmt(f),
             HelloError::NoNode => f.write_str("the other end does not speak the peer protocol"),
             HelloError::Version { here, there } => {
-                write!(f, "protocol versions differ: {here} on this node, {there} on the other")
+                write!(f, "no common protocol version: {here} on this node, {there} on the other")
             }
             HelloError::Refused(refusal) => refusal.fmt(f),
             HelloError::Unproven(refusal) => {

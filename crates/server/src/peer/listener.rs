@@ -2,7 +2,6 @@
 //! a limited number; then the link goes to the thread that its purpose names. Any error closes that link
 //! and nothing else.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -15,12 +14,10 @@ use mio::{Events, Interest, Waker};
 use net::{LISTENER, Poller, WAKER};
 
 use super::handle::ControlEvent;
+use super::handshake_places::HandshakePlaces;
 use super::hello::{AcceptorState, HandshakeRefusal, Hello, HelloError, Purpose};
 use super::{PeerContext, dialer, handshake, joining, merging};
 
-/// Maximum number of concurrent handshakes. Every node of a large cluster may dial at once after a
-/// network break; a stranger that occupies all of these occupies them for three seconds.
-const HANDSHAKES_MAX: usize = 128;
 /// Back-off after a failed accept, mostly for want of file descriptors: an immediate retry would spin.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -29,7 +26,7 @@ pub(super) struct Doorkeeper {
     poller: Poller,
     listener: TcpListener,
     meeting: Arc<PeerContext>,
-    open: Arc<AtomicUsize>,
+    places: Arc<HandshakePlaces>,
 }
 
 impl Doorkeeper {
@@ -40,7 +37,7 @@ impl Doorkeeper {
     ) -> io::Result<(Doorkeeper, Waker)> {
         let (poller, waker) = Poller::new()?;
         poller.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok((Doorkeeper { poller, listener, meeting, open: Arc::default() }, waker))
+        Ok((Doorkeeper { poller, listener, meeting, places: Arc::default() }, waker))
     }
 
     pub(super) fn run(mut self) {
@@ -70,8 +67,9 @@ impl Doorkeeper {
     }
 
     fn receive(&self, stream: mio::net::TcpStream, from: SocketAddr) {
-        let place = HandshakePermit::take(&self.open);
-        let Some(place) = place else {
+        let roster = self.meeting.roster.load_full();
+        let is_member = roster.is_some_and(|roster| roster.has_host(from.ip()));
+        let Some(place) = HandshakePlaces::take(&self.places, from.ip(), is_member) else {
             let line = format!("refused a connection from {from}: too many handshakes in progress");
             return self.meeting.complaints.say(&line);
         };
@@ -84,22 +82,6 @@ impl Doorkeeper {
         };
         // Without a thread there is no link; the dialer will dial again.
         let _ = thread::Builder::new().name("peer-hello".to_owned()).spawn(greet);
-    }
-}
-
-/// A permit for one concurrent handshake.
-struct HandshakePermit(Arc<AtomicUsize>);
-
-impl HandshakePermit {
-    fn take(open: &Arc<AtomicUsize>) -> Option<HandshakePermit> {
-        let place = HandshakePermit(Arc::clone(open));
-        (open.fetch_add(1, Ordering::AcqRel) < HANDSHAKES_MAX).then_some(place)
-    }
-}
-
-impl Drop for HandshakePermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

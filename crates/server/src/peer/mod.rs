@@ -13,6 +13,7 @@ mod links; //      Its sockets.
 mod dials; //      The schedule of dialing.
 mod dialer; //     Dialing.
 mod listener; //   Accepting links.
+mod handshake_places; // Limits on concurrent handshakes.
 mod joining; //    Becoming a member: both ends of the question.
 mod merging; //    Handing over data that another side of the cluster lacks.
 mod directory; //  Finds the peer ports of a cluster by asking a client port.
@@ -38,7 +39,7 @@ use arc_swap::ArcSwapOption;
 use cluster::Moment;
 use cluster::consensus::Saved;
 use cluster::control::{Gone, MapChanged, Start};
-use cluster::data::Order;
+use cluster::data::{BucketLag, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
 use mio::Waker;
@@ -73,8 +74,9 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Applies a map. Called for one map after the other, before anything that was decided after it. May wait for
     /// slots.
     fn map_changed(&self, changed: &MapChanged);
-    /// Applies the settings that all nodes share. Called before `map_changed`, on the control thread: takes no slot.
-    fn follow_settings(&self, map: &Map);
+    /// Applies the settings that all nodes share, as this process. Called before `map_changed`, on the control
+    /// thread: takes no slot.
+    fn follow_settings(&self, me: Peer, map: &Map);
     fn lease_until(&self, until: Moment);
     /// Takes over a connection on which a process will send its messages about timers.
     fn timers_link(&self, peer: Peer, stream: TcpStream);
@@ -87,8 +89,12 @@ pub(crate) trait DataPlane: Send + Sync {
     fn bring(&self, buckets: Vec<Hashmask>);
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
     fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply>;
-    /// Reports that `left` bytes from this primary are still outstanding.
-    fn beat(&self, from: NodeId, remaining_bytes: u64);
+    /// Reports that so many bytes from this primary are still outstanding, and the buckets they are of.
+    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>);
+    /// Reports that a node's memory is full and that so many bytes should be evicted for it.
+    fn make_room(&self, node: NodeId, bytes: u64);
+    /// Counts the beginning and the end of each write to the disk.
+    fn count_disk_pulse(&self);
     /// Ends the lease at once, without waiting for steps that are still to be applied.
     fn fence(&self);
     /// Handles the end of this process's membership.

@@ -2,6 +2,7 @@
 //! the threads that accept and dial read it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use cluster::map::{Boot, ClusterId, Endpoints, Generation, LogIndex, Member, NodeId, Peer};
 
@@ -49,6 +50,12 @@ impl Roster {
 
     pub(super) fn knows(&self, node: NodeId) -> bool {
         self.others.contains_key(&node)
+    }
+
+    /// Returns whether another member has this address. One that is known by a name is not recognised.
+    pub(super) fn has_host(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.others.values().any(|known| known.at.host.parse() == Ok(ip))
     }
 
     pub(super) fn has_same_members(&self, other: &Roster) -> bool {

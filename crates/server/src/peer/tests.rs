@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use cluster::Moment;
 use cluster::control::{Answer, Message, OperatorRequest};
-use cluster::map::{Generation, LogIndex, NodeId, Setting};
+use cluster::map::{Generation, LeaveWay, LogIndex, NodeId, Setting};
 use settings::Secret;
 
 use self::fake::{FakeNode, eventually};
@@ -92,7 +92,8 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
         let mut garbage: [u8; 64] = random::bytes();
         if round % 2 == 0 {
             garbage[..8].copy_from_slice(b"OPENCLUS");
-            garbage[8..12].copy_from_slice(&cluster::control::PROTOCOL_VERSION.to_le_bytes());
+            let versions = cluster::control::ProtocolRange::OURS.to_number();
+            garbage[8..12].copy_from_slice(&versions.to_le_bytes());
         }
         // The node may close the connection before it has read all of it.
         let _ = stream.write_all(&garbage[..usize::try_from(round % 64).expect("short") + 1]);
@@ -148,12 +149,12 @@ fn a_node_that_leaves_hands_everything_on_and_the_last_one_just_goes() {
     let b = FakeNode::join("b", &a).expect("welcome");
     a.is_ready();
     b.is_ready();
-    a.line.ask(OperatorRequest::Leave, |_| {});
+    a.line.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     eventually("a has left", || a.gone() == Some(cluster::control::Gone::Left));
     eventually("b holds everything", || {
         b.map().is_some_and(|map| map.members().len() == 1 && map.loads()[0].primaries == 256)
     });
-    b.line.ask(OperatorRequest::Leave, |_| {});
+    b.line.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     eventually("b was the last", || b.gone() == Some(cluster::control::Gone::LeftAsTheLast));
 }
 

@@ -10,7 +10,13 @@ use commands::{Post, Space, SubscriptionKind, glob_matches};
 use parking_lot::RwLock;
 
 use super::Exchange;
+use super::message::{Interest, PubsubMessage};
 use crate::data::{Link, Links};
+use crate::published::Audience;
+
+/// Number of maps without a process after which its subscriptions are dropped if it was never a member: it may be
+/// about to join.
+const STRANGER_MAPS_MAX: u8 = 64;
 
 /// Subscriptions of other nodes' clients.
 #[derive(Default)]
@@ -19,65 +25,24 @@ pub(crate) struct Afar {
     any: AtomicBool,
 }
 
+/// Subscriptions of one other node's clients.
 #[derive(Default)]
 struct Interests {
+    all: Names,
+    cluster_wide: Names,
+    /// False until it has told all its subscriptions. Until then it gets every message: otherwise a node that has
+    /// just joined would serve a bucket and keep its events from subscribers it does not know yet.
+    is_complete: bool,
+    /// True if a map has had it.
+    was_member: bool,
+    /// Number of maps that did not have it.
+    maps_without: u8,
+}
+
+#[derive(Default)]
+struct Names {
     channels: BTreeSet<Box<[u8]>>,
     patterns: BTreeSet<Box<[u8]>>,
-}
-
-/// Pub/sub messages between nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PubsubMessage<'a> {
-    Listen(SubscriptionKind, &'a [u8]),
-    Stop(SubscriptionKind, &'a [u8]),
-    Post { channel: &'a [u8], payload: &'a [u8] },
-}
-
-const LISTEN_CHANNEL: u8 = 1;
-const LISTEN_PATTERN: u8 = 2;
-const STOP_CHANNEL: u8 = 3;
-const STOP_PATTERN: u8 = 4;
-const POST: u8 = 5;
-
-impl<'a> PubsubMessage<'a> {
-    /// Encodes the message. Returns `None` for sharded channels: they stay on their slot's node.
-    fn write(self) -> Option<Vec<u8>> {
-        let named = |tag: u8, name: &[u8]| [&[tag], name].concat();
-        match self {
-            PubsubMessage::Listen(SubscriptionKind::Channel, name) => {
-                Some(named(LISTEN_CHANNEL, name))
-            }
-            PubsubMessage::Listen(SubscriptionKind::Pattern, name) => {
-                Some(named(LISTEN_PATTERN, name))
-            }
-            PubsubMessage::Stop(SubscriptionKind::Channel, name) => Some(named(STOP_CHANNEL, name)),
-            PubsubMessage::Stop(SubscriptionKind::Pattern, name) => Some(named(STOP_PATTERN, name)),
-            PubsubMessage::Listen(SubscriptionKind::ShardChannel, _)
-            | PubsubMessage::Stop(SubscriptionKind::ShardChannel, _) => None,
-            PubsubMessage::Post { channel, payload } => {
-                let length = u32::try_from(channel.len()).ok()?;
-                Some([&[POST], &length.to_le_bytes()[..], channel, payload].concat())
-            }
-        }
-    }
-
-    /// Decodes a message. Returns `None` for a kind this version does not know.
-    pub(crate) fn read(bytes: &'a [u8]) -> Option<PubsubMessage<'a>> {
-        let (tag, rest) = bytes.split_first()?;
-        match *tag {
-            LISTEN_CHANNEL => Some(PubsubMessage::Listen(SubscriptionKind::Channel, rest)),
-            LISTEN_PATTERN => Some(PubsubMessage::Listen(SubscriptionKind::Pattern, rest)),
-            STOP_CHANNEL => Some(PubsubMessage::Stop(SubscriptionKind::Channel, rest)),
-            STOP_PATTERN => Some(PubsubMessage::Stop(SubscriptionKind::Pattern, rest)),
-            POST => {
-                let (length, rest) = rest.split_first_chunk::<4>()?;
-                let length = u32::from_le_bytes(*length) as usize;
-                let (channel, payload) = rest.split_at_checked(length)?;
-                Some(PubsubMessage::Post { channel, payload })
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Afar {
@@ -87,63 +52,105 @@ impl Afar {
     }
 
     /// Returns the processes whose clients want this message, and the encoded message.
-    pub(super) fn wanted_by(&self, post: Post<'_>) -> Option<(Vec<Peer>, Vec<u8>)> {
+    pub(super) fn wanted_by(
+        &self,
+        post: Post<'_>,
+        audience: Audience,
+    ) -> Option<(Vec<Peer>, Vec<u8>)> {
         if self.is_empty() || post.space != Space::Global {
             return None;
         }
-        let channel = post.channel;
-        let wants = |interests: &Interests| {
-            interests.channels.contains(channel)
-                || interests.patterns.iter().any(|pattern| glob_matches(pattern, channel))
-        };
+        let (channel, payload) = (post.channel, post.payload);
         let interests = self.interests.read();
-        let peers: Vec<Peer> =
-            interests.iter().filter(|(_, known)| wants(known)).map(|(peer, _)| *peer).collect();
-        let message = PubsubMessage::Post { channel, payload: post.payload }.write()?;
-        (!peers.is_empty()).then_some((peers, message))
+        let wanting = interests.iter().filter(|(_, known)| known.want(channel, audience));
+        let peers: Vec<Peer> = wanting.map(|(peer, _)| *peer).collect();
+        if peers.is_empty() {
+            return None;
+        }
+        Some((peers, PubsubMessage::Post { channel, payload, audience }.write()?))
     }
 
-    /// Records that a peer's clients subscribe to a name, or no longer do.
+    /// Records that a peer's clients subscribe to a name, or no longer do, or that all their names are told.
     pub(crate) fn note(&self, peer: Peer, message: PubsubMessage<'_>) {
         let mut interests = self.interests.write();
         let known = interests.entry(peer).or_default();
         match message {
-            PubsubMessage::Listen(SubscriptionKind::Channel, name) => {
-                known.channels.insert(name.into());
+            PubsubMessage::Listen(Interest { kind, name, audience }) => {
+                if let Some(names) = known.names(audience).of(kind) {
+                    names.insert(name.into());
+                }
             }
-            PubsubMessage::Listen(SubscriptionKind::Pattern, name) => {
-                known.patterns.insert(name.into());
+            PubsubMessage::Stop(Interest { kind, name, audience }) => {
+                if let Some(names) = known.names(audience).of(kind) {
+                    names.remove(name);
+                }
             }
-            PubsubMessage::Stop(SubscriptionKind::Channel, name) => {
-                known.channels.remove(name);
-            }
-            PubsubMessage::Stop(SubscriptionKind::Pattern, name) => {
-                known.patterns.remove(name);
-            }
-            PubsubMessage::Listen(SubscriptionKind::ShardChannel, _)
-            | PubsubMessage::Stop(SubscriptionKind::ShardChannel, _)
-            | PubsubMessage::Post { .. } => {}
+            PubsubMessage::AllTold => known.is_complete = true,
+            PubsubMessage::Post { .. } => {}
         }
-        let any = interests.values().any(Interests::is_any);
-        self.any.store(any, Ordering::Release);
+        self.note_any(&interests);
     }
 
-    /// Drops the subscriptions of all processes but these.
+    /// Drops the subscriptions of processes that are members no more. These are the members.
     pub(crate) fn keep(&self, peers: &[Peer]) {
         let mut interests = self.interests.write();
-        interests.retain(|peer, _| peers.contains(peer));
+        for peer in peers {
+            interests.entry(*peer).or_default().was_member = true;
+        }
+        interests.retain(|peer, known| {
+            let is_member = peers.contains(peer);
+            known.maps_without = known.maps_without.saturating_add(u8::from(!is_member));
+            is_member || !known.was_member && known.maps_without < STRANGER_MAPS_MAX
+        });
+        self.note_any(&interests);
+    }
+
+    fn note_any(&self, interests: &BTreeMap<Peer, Interests>) {
         self.any.store(interests.values().any(Interests::is_any), Ordering::Release);
     }
 }
 
 impl Interests {
     fn is_any(&self) -> bool {
-        !self.channels.is_empty() || !self.patterns.is_empty()
+        self.is_unknown() || !self.all.channels.is_empty() || !self.all.patterns.is_empty()
+    }
+
+    fn want(&self, channel: &[u8], audience: Audience) -> bool {
+        let names = match audience {
+            Audience::All => &self.all,
+            Audience::ClusterWide => &self.cluster_wide,
+        };
+        self.is_unknown()
+            || names.channels.contains(channel)
+            || names.patterns.iter().any(|pattern| glob_matches(pattern, channel))
+    }
+
+    /// Returns whether it is a member that may have subscriptions it has not told yet.
+    fn is_unknown(&self) -> bool {
+        self.was_member && !self.is_complete
+    }
+
+    fn names(&mut self, audience: Audience) -> &mut Names {
+        match audience {
+            Audience::All => &mut self.all,
+            Audience::ClusterWide => &mut self.cluster_wide,
+        }
+    }
+}
+
+impl Names {
+    /// Returns the names of a kind; `None` for shard channels, which stay on their slot's node.
+    fn of(&mut self, kind: SubscriptionKind) -> Option<&mut BTreeSet<Box<[u8]>>> {
+        match kind {
+            SubscriptionKind::Channel => Some(&mut self.channels),
+            SubscriptionKind::Pattern => Some(&mut self.patterns),
+            SubscriptionKind::ShardChannel => None,
+        }
     }
 }
 
 /// Tells all other nodes that clients of this one subscribe to a name, or no longer do.
-pub(crate) fn announce(links: &Links, message: PubsubMessage<'_>) {
+pub(super) fn announce(links: &Links, message: PubsubMessage<'_>) {
     let Some(bytes) = message.write() else { return };
     for link in links.living() {
         link.push(&Frame::News { bytes: &bytes });
@@ -152,47 +159,101 @@ pub(crate) fn announce(links: &Links, message: PubsubMessage<'_>) {
 
 /// Sends a new node all subscriptions of this node's clients.
 pub(crate) fn introduce(exchange: &Exchange, link: &Link) {
-    for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
-        exchange.for_each_name(kind, |name| {
-            if let Some(bytes) = PubsubMessage::Listen(kind, name).write() {
-                link.push(&Frame::News { bytes: &bytes });
-            }
-        });
-    }
+    let tell = |message: PubsubMessage<'_>| {
+        if let Some(bytes) = message.write() {
+            link.push(&Frame::News { bytes: &bytes });
+        }
+    };
+    exchange.for_each_interest(|interest| tell(PubsubMessage::Listen(interest)));
+    tell(PubsubMessage::AllTold);
 }
 
 #[cfg(test)]
 mod tests {
+    use cluster::map::{Boot, NodeId};
+
     use super::*;
 
-    #[test]
-    fn news_are_read_as_they_were_written() {
-        let post = PubsubMessage::Post { channel: b"c", payload: b"hello" };
-        for message in [
-            PubsubMessage::Listen(SubscriptionKind::Channel, b"a"),
-            PubsubMessage::Stop(SubscriptionKind::Pattern, b"b*"),
-            post,
-        ] {
-            assert_eq!(PubsubMessage::read(&message.write().unwrap()), Some(message));
+    fn peer(id: u64) -> Peer {
+        Peer { id: NodeId(id), boot: Boot(1) }
+    }
+
+    fn channel(name: &[u8], audience: Audience) -> Interest<'_> {
+        Interest { kind: SubscriptionKind::Channel, name, audience }
+    }
+
+    fn pattern(name: &[u8], audience: Audience) -> Interest<'_> {
+        Interest { kind: SubscriptionKind::Pattern, name, audience }
+    }
+
+    fn wanting(afar: &Afar, channel: &[u8], audience: Audience) -> Vec<u64> {
+        let post = Post { space: Space::Global, channel, payload: b"x" };
+        let wanted = afar.wanted_by(post, audience);
+        wanted.map_or_else(Vec::new, |(peers, _)| peers.iter().map(|peer| peer.id.0).collect())
+    }
+
+    /// Returns what is known of two members that have told all their names.
+    fn two() -> Afar {
+        let afar = Afar::default();
+        afar.keep(&[peer(1), peer(2)]);
+        for member in [peer(1), peer(2)] {
+            afar.note(member, PubsubMessage::AllTold);
         }
-        assert_eq!(PubsubMessage::read(&[POST, 9, 0, 0, 0, 1]), None, "a length beyond the end");
-        assert_eq!(PubsubMessage::Listen(SubscriptionKind::ShardChannel, b"s").write(), None);
+        afar
     }
 
     #[test]
     fn a_message_goes_to_the_nodes_that_asked_for_it() {
-        use cluster::map::{Boot, NodeId};
-        let peer = |id| Peer { id: NodeId(id), boot: Boot(1) };
-        let afar = Afar::default();
-        let post = |channel| Post { space: Space::Global, channel, payload: b"x" };
-        assert!(afar.wanted_by(post(b"news")).is_none());
-        afar.note(peer(1), PubsubMessage::Listen(SubscriptionKind::Channel, b"news"));
-        afar.note(peer(2), PubsubMessage::Listen(SubscriptionKind::Pattern, b"n*"));
-        let peers = afar.wanted_by(post(b"news")).unwrap().0;
-        assert_eq!(peers, [peer(1), peer(2)]);
-        afar.note(peer(1), PubsubMessage::Stop(SubscriptionKind::Channel, b"news"));
-        assert_eq!(afar.wanted_by(post(b"news")).unwrap().0, [peer(2)]);
+        let afar = two();
+        assert!(afar.is_empty());
+        let news = channel(b"news", Audience::All);
+        afar.note(peer(1), PubsubMessage::Listen(news));
+        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
+        assert_eq!(wanting(&afar, b"news", Audience::All), [1, 2]);
+        afar.note(peer(1), PubsubMessage::Stop(news));
+        assert_eq!(wanting(&afar, b"news", Audience::All), [2]);
         afar.keep(&[peer(1)]);
+        assert!(afar.is_empty());
+    }
+
+    #[test]
+    fn an_event_for_cluster_wide_subscribers_goes_only_to_their_nodes() {
+        let afar = two();
+        afar.note(peer(1), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
+        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::ClusterWide)));
+        assert_eq!(wanting(&afar, b"news", Audience::ClusterWide), [2]);
+        afar.note(peer(2), PubsubMessage::Stop(pattern(b"n*", Audience::ClusterWide)));
+        assert_eq!(wanting(&afar, b"news", Audience::ClusterWide), [0; 0]);
+        assert_eq!(wanting(&afar, b"news", Audience::All), [1, 2]);
+    }
+
+    #[test]
+    fn a_member_that_has_not_told_its_subscriptions_yet_gets_everything() {
+        let afar = two();
+        afar.keep(&[peer(1), peer(2), peer(3)]);
+        for audience in [Audience::All, Audience::ClusterWide] {
+            assert_eq!(wanting(&afar, b"news", audience), [3]);
+        }
+        afar.note(peer(3), PubsubMessage::AllTold);
+        assert!(afar.is_empty());
+    }
+
+    #[test]
+    fn a_process_may_tell_its_subscriptions_before_a_map_has_it() {
+        let afar = two();
+        afar.note(peer(3), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        afar.note(peer(3), PubsubMessage::AllTold);
+        afar.keep(&[peer(1), peer(2)]);
+        afar.keep(&[peer(1), peer(2), peer(3)]);
+        assert_eq!(wanting(&afar, b"news", Audience::All), [3]);
+        assert_eq!(wanting(&afar, b"other", Audience::All), [0; 0]);
+        // A late message of a process that is gone does not stay for ever.
+        afar.keep(&[peer(1)]);
+        afar.note(peer(2), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        for _ in 0..STRANGER_MAPS_MAX {
+            afar.keep(&[peer(1)]);
+        }
         assert!(afar.is_empty());
     }
 }

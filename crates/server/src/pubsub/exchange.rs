@@ -11,6 +11,8 @@ use commands::{Space, SubscriptionKind, glob_matches};
 use parking_lot::RwLock;
 
 use super::Afar;
+use super::message::Interest;
+use crate::published::Audience;
 
 /// Number of shards of a book, so that listing all names never blocks all subscribers.
 const PARTS: usize = 16;
@@ -20,6 +22,9 @@ pub(crate) struct Exchange {
     sharded: Book,
     /// In one part: a publication reads all of them anyway.
     patterns: Book,
+    /// Those of the channels and patterns above whose subscribers hear events of the whole cluster.
+    cluster_wide_channels: Book,
+    cluster_wide_patterns: Book,
     workers: usize,
     /// Subscribers on other nodes.
     pub afar: Afar,
@@ -57,24 +62,47 @@ impl Exchange {
             global: Book::new(PARTS),
             sharded: Book::new(PARTS),
             patterns: Book::new(1),
+            cluster_wide_channels: Book::new(1),
+            cluster_wide_patterns: Book::new(1),
             workers,
             afar: Afar::default(),
         }
     }
 
-    /// Adds a connection of this worker to a name. Returns true if it is the node's first.
-    pub(crate) fn enter(&self, worker: usize, kind: SubscriptionKind, name: &Arc<[u8]>) -> bool {
-        self.book(kind).enter(worker, name, self.workers)
+    /// Adds a connection of this worker to a name. Calls `on_first` if it is the node's first, before another
+    /// connection can change that.
+    pub(super) fn enter(
+        &self,
+        worker: usize,
+        audience: Audience,
+        kind: SubscriptionKind,
+        name: &Arc<[u8]>,
+        on_first: impl FnOnce(),
+    ) {
+        self.book(audience, kind).enter(worker, name, self.workers, on_first);
     }
 
-    /// Removes a connection from a name. Returns true if it was the node's last.
-    pub(crate) fn strike(&self, worker: usize, kind: SubscriptionKind, name: &[u8]) -> bool {
-        self.book(kind).strike(worker, name)
+    /// Removes a connection from a name. Calls `on_last` if it was the node's last, before another connection can
+    /// change that.
+    pub(super) fn strike(
+        &self,
+        worker: usize,
+        audience: Audience,
+        kind: SubscriptionKind,
+        name: &[u8],
+        on_last: impl FnOnce(),
+    ) {
+        self.book(audience, kind).strike(worker, name, on_last);
     }
 
-    /// Calls `see` for all names of a kind with subscribers.
-    pub(crate) fn for_each_name(&self, kind: SubscriptionKind, mut see: impl FnMut(&[u8])) {
-        self.book(kind).for_each(|name, _| see(name));
+    /// Calls `see` for all names with subscribers that other nodes must know.
+    pub(super) fn for_each_interest(&self, mut see: impl FnMut(Interest<'_>)) {
+        for audience in [Audience::All, Audience::ClusterWide] {
+            for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
+                let book = self.book(audience, kind);
+                book.for_each(|name, _| see(Interest { kind, name, audience }));
+            }
+        }
     }
 
     /// Returns the destinations of a message on this channel; `None` if there are none.
@@ -96,7 +124,7 @@ impl Exchange {
     fn find_route(&self, space: Space, channel: &[u8]) -> Option<Destinations> {
         let mut route =
             Destinations { workers: vec![false; self.workers], ..Destinations::default() };
-        let book = self.book(space.kind());
+        let book = self.book(Audience::All, space.kind());
         book.with(channel, |counts| {
             route.by_name = true;
             route.include(counts);
@@ -115,7 +143,7 @@ impl Exchange {
     /// Returns the channels of a space whose names match.
     pub(crate) fn channels(&self, space: Space, pattern: Option<&[u8]>) -> Vec<Arc<[u8]>> {
         let mut found = Vec::new();
-        self.book(space.kind()).for_each(|name, _| {
+        self.book(Audience::All, space.kind()).for_each(|name, _| {
             if pattern.is_none_or(|pattern| glob_matches(pattern, name)) {
                 found.push(Arc::clone(name));
             }
@@ -125,20 +153,22 @@ impl Exchange {
 
     pub(crate) fn subscribers(&self, space: Space, channel: &[u8]) -> usize {
         let mut subscribers = 0;
-        self.book(space.kind()).with(channel, |counts| subscribers = total(counts));
+        self.book(Audience::All, space.kind()).with(channel, |counts| subscribers = total(counts));
         subscribers
     }
 
     /// Returns the number of different names of a kind with subscribers.
     pub(crate) fn names(&self, kind: SubscriptionKind) -> usize {
-        self.book(kind).len.load(Acquire)
+        self.book(Audience::All, kind).len.load(Acquire)
     }
 
-    fn book(&self, kind: SubscriptionKind) -> &Book {
-        match kind {
-            SubscriptionKind::Channel => &self.global,
-            SubscriptionKind::Pattern => &self.patterns,
-            SubscriptionKind::ShardChannel => &self.sharded,
+    fn book(&self, audience: Audience, kind: SubscriptionKind) -> &Book {
+        match (kind, audience) {
+            (SubscriptionKind::Channel, Audience::All) => &self.global,
+            (SubscriptionKind::Pattern, Audience::All) => &self.patterns,
+            (SubscriptionKind::Channel, Audience::ClusterWide) => &self.cluster_wide_channels,
+            (SubscriptionKind::Pattern, Audience::ClusterWide) => &self.cluster_wide_patterns,
+            (SubscriptionKind::ShardChannel, _) => &self.sharded,
         }
     }
 }
@@ -175,7 +205,8 @@ impl Book {
         &self.parts[(hash % self.parts.len() as u64) as usize]
     }
 
-    fn enter(&self, worker: usize, name: &Arc<[u8]>, workers: usize) -> bool {
+    /// Calls `on_first` under the lock of the name.
+    fn enter(&self, worker: usize, name: &Arc<[u8]>, workers: usize, on_first: impl FnOnce()) {
         let mut part = self.part(name).write();
         let counts = match part.entry(Arc::clone(name)) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -185,19 +216,21 @@ impl Book {
             }
         };
         counts[worker] += 1;
-        total(counts) == 1
+        if total(counts) == 1 {
+            on_first();
+        }
     }
 
-    fn strike(&self, worker: usize, name: &[u8]) -> bool {
+    /// Calls `on_last` under the lock of the name.
+    fn strike(&self, worker: usize, name: &[u8], on_last: impl FnOnce()) {
         let mut part = self.part(name).write();
         let counts = part.get_mut(name).expect("only what was entered is struck out");
         counts[worker] = counts[worker].checked_sub(1).expect("no more than was entered");
-        let last = total(counts) == 0;
-        if last {
+        if total(counts) == 0 {
             part.remove(name);
             self.len.fetch_sub(1, AcqRel);
+            on_last();
         }
-        last
     }
 
     fn with(&self, name: &[u8], see: impl FnOnce(&Counts)) {
@@ -218,7 +251,7 @@ mod tests {
     use super::*;
 
     fn enter(exchange: &Exchange, worker: usize, kind: SubscriptionKind, name: &str) {
-        exchange.enter(worker, kind, &name.as_bytes().into());
+        exchange.enter(worker, Audience::All, kind, &name.as_bytes().into(), || {});
     }
 
     #[test]
@@ -250,9 +283,12 @@ mod tests {
         ] {
             enter(&exchange, 0, kind, name);
             enter(&exchange, 1, kind, name);
-            exchange.strike(0, kind, name.as_bytes());
+            let strike = |worker, on_last: fn()| {
+                exchange.strike(worker, Audience::All, kind, name.as_bytes(), on_last);
+            };
+            strike(0, || panic!("another one listens"));
             assert_eq!(exchange.names(kind), 1);
-            exchange.strike(1, kind, name.as_bytes());
+            strike(1, || {});
             assert_eq!(exchange.names(kind), 0);
         }
         assert!(exchange.is_silent());

@@ -11,10 +11,14 @@
 //! which publishers got their replies. So no subscriber receives a message before the one that caused it.
 mod exchange; // For the whole node: subscription counts by name and worker.
 mod branch; //   One worker's part: its connections' subscriptions.
+mod listen; //   Beginning and end of a subscription.
+mod message; //  Messages between nodes.
 mod afar; //     Subscribers on other nodes.
 mod outbox; //   Messages in flight to the workers.
 
-pub(crate) use afar::{Afar, PubsubMessage, announce, introduce};
+pub(crate) use afar::{Afar, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
-pub(crate) use outbox::PubsubOutbox;
+pub(crate) use listen::{listen, stop_listening};
+pub(crate) use message::PubsubMessage;
+pub(crate) use outbox::{EventRules, PubsubOutbox};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::replication::Frame;
-use commands::{Event, Post};
-use settings::NotifyClasses;
+use commands::{Announcement, Post};
+use settings::{NotifyClasses, NotifyScope, Settings};
 
 use super::Exchange;
 use crate::data::Links;
 use crate::mailbox::Mailboxes;
-use crate::published::{Author, PublishedMessage};
+use crate::published::{Audience, Author, PublishedMessage};
 
 pub(crate) struct PubsubOutbox {
     /// By worker, in the order of publication.
@@ -19,6 +19,19 @@ pub(crate) struct PubsubOutbox {
     /// Messages for other nodes.
     afar: Vec<(Vec<Peer>, Vec<u8>)>,
     is_empty: bool,
+}
+
+/// The key events that are published, and to which subscribers.
+#[derive(Clone, Copy)]
+pub(crate) struct EventRules {
+    classes: NotifyClasses,
+    scope: NotifyScope,
+}
+
+impl EventRules {
+    pub(crate) fn of(settings: &Settings) -> EventRules {
+        EventRules { classes: settings.notify_keyspace_events, scope: settings.notify_scope }
+    }
 }
 
 impl PubsubOutbox {
@@ -38,11 +51,8 @@ impl PubsubOutbox {
         author: Option<Author>,
         post: Post<'_>,
     ) -> usize {
-        if let Some(wanted) = exchange.afar.wanted_by(post) {
-            self.afar.push(wanted);
-            self.is_empty = false;
-        }
-        self.publish_here(exchange, author, post)
+        self.publish_afar(exchange, post, Audience::All);
+        self.publish_here(exchange, author, post, Audience::All)
     }
 
     /// Publishes like [`PubsubOutbox::publish`], but only to subscribers on this node.
@@ -51,9 +61,12 @@ impl PubsubOutbox {
         exchange: &Exchange,
         author: Option<Author>,
         post: Post<'_>,
+        audience: Audience,
     ) -> usize {
         let Some(route) = exchange.route(post.space, post.channel) else { return 0 };
-        let message = Arc::new(PublishedMessage::new(post, route.by_name, &route.patterns, author));
+        let (by_name, patterns) = (route.by_name, &route.patterns);
+        let message = PublishedMessage::new(post, audience, by_name, patterns, author);
+        let message = Arc::new(message);
         for (list, concerned) in self.messages.iter_mut().zip(&route.workers) {
             if *concerned {
                 list.push(Arc::clone(&message));
@@ -63,19 +76,36 @@ impl PubsubOutbox {
         route.receivers
     }
 
-    /// Publishes key events.
+    fn publish_afar(&mut self, exchange: &Exchange, post: Post<'_>, audience: Audience) {
+        if let Some(wanted) = exchange.afar.wanted_by(post, audience) {
+            self.afar.push(wanted);
+            self.is_empty = false;
+        }
+    }
+
+    /// Publishes key events, and the messages behind them.
     pub(crate) fn tell(
         &mut self,
         exchange: &Exchange,
         author: Option<Author>,
-        on: NotifyClasses,
-        events: &mut Vec<Event>,
+        rules: EventRules,
+        announcements: &mut Vec<Announcement>,
     ) {
-        for event in events.drain(..) {
-            if !exchange.is_silent() {
-                event.announce(on, |post| {
+        let afar = match rules.scope {
+            NotifyScope::Node => Audience::ClusterWide,
+            NotifyScope::Cluster => Audience::All,
+        };
+        for announcement in announcements.drain(..) {
+            match announcement {
+                Announcement::Event(_) if exchange.is_silent() => {}
+                Announcement::Event(event) => event.announce(rules.classes, |post| {
+                    self.publish_afar(exchange, post, afar);
+                    self.publish_here(exchange, author, post, Audience::All);
+                }),
+                Announcement::Message { space, channel, payload } => {
+                    let post = Post { space, channel: &channel, payload: &payload };
                     self.publish(exchange, author, post);
-                });
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Called by HTTP handlers, by the control thread (maps, leases) and by `service.rs`. Nothing in here blocks:
 //! messages, callbacks and answers are passed on to their senders.
 
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cluster::Moment;
-use cluster::map::{Map, Peer};
+use cluster::map::{Endpoints, Map, Peer};
 use parking_lot::{Mutex, RwLock};
-use settings::{Secret, Settings};
+use settings::{ExtraPort, Secret, Settings};
 use timers::{
     AllowRules, Call, MembersEpoch, MonotonicMillis, Now, Parted, RequestId, Stats, TimerAction,
     TimerAnswer, TimerInput, TimerMember, TimerMessage, TimerRequest, TimerSettings, Timers,
@@ -66,6 +67,10 @@ pub(crate) struct Hub {
     pub(super) file: Option<PathBuf>,
     /// The password for the client port, which commands of timers need, too.
     password: RwLock<Secret>,
+    /// This node's any-port, which is not in the map.
+    any_port: Option<SocketAddr>,
+    /// The memory of this node's timers.
+    pub(crate) bytes: Arc<AtomicU64>,
 }
 
 struct HubState {
@@ -96,7 +101,7 @@ enum Hands {
 }
 
 pub(super) fn now() -> Now {
-    Now { moment: to_millis(boottime::now()), wall: clock::now().0 }
+    Now::at(boottime::now().clock_reading(), clock::now().0)
 }
 
 /// Returns a time on the clock of leases as timers count it.
@@ -111,7 +116,9 @@ impl Hub {
         settings: &Settings,
         control: ControlHandle,
     ) -> Hub {
-        let core = Timers::new(timer_peer(me), draw_number(), now(), TimerSettings::default());
+        let limits =
+            TimerSettings { bytes_max: settings.timer_bytes_max(), ..TimerSettings::default() };
+        let core = Timers::new(timer_peer(me), draw_number(), now(), limits);
         let inner = HubState {
             core,
             waiting: BTreeMap::new(),
@@ -126,8 +133,13 @@ impl Hub {
         };
         let file = settings.data_dir.as_deref().map(keep::file);
         let password = RwLock::new(settings.requirepass.clone());
-        let rules = RwLock::new(settings.timers_allow_callbacks.rules().clone());
-        Hub { me, inner: Mutex::new(inner), work, control, rules, file, password }
+        let rules = RwLock::new(settings.callback_rules());
+        let (inner, bytes) = (Mutex::new(inner), Arc::default());
+        let any_port = match settings.any_port {
+            ExtraPort::At(port) => Some(SocketAddr::new(settings.bind, port)),
+            ExtraPort::Off => None,
+        };
+        Hub { me, inner, work, control, rules, file, password, any_port, bytes }
     }
 
     /// Passes an input to the core, and carries out the resulting actions.
@@ -158,6 +170,7 @@ impl Hub {
                 }
             }
         }
+        self.bytes.store(inner.core.bytes(), Relaxed);
         let due = inner.core.next_wake();
         if due.is_some_and(|due| inner.sleeps_until.is_none_or(|until| due < until)) {
             inner.sleeps_until = due;
@@ -245,7 +258,8 @@ impl Hub {
         }
         note_divergence(&mut inner, map);
         inner.basis = map.basis().0;
-        self.rules.write().set_own(own_ports(map));
+        let own = own_ports(map).into_iter().chain(self.any_port).collect();
+        self.rules.write().set_own(own);
         let member = |member: &cluster::map::Member| TimerMember {
             id: timer_peer(member.peer()),
             name: member.name.clone(),
@@ -291,11 +305,6 @@ impl Hub {
         look(&mut self.inner.lock().core)
     }
 
-    /// Returns whether clients of the store need a password.
-    pub(super) fn needs_password(&self) -> bool {
-        !self.password.read().is_empty()
-    }
-
     pub(super) fn password(&self) -> Secret {
         self.password.read().clone()
     }
@@ -303,6 +312,7 @@ impl Hub {
     /// Takes settings changed at run time.
     pub(crate) fn settings_changed(&self, settings: &Settings) {
         *self.password.write() = settings.requirepass.clone();
+        self.inner.lock().core.set_bytes_max(settings.timer_bytes_max());
     }
 
     fn do_later(&self, work: Work) {
@@ -328,7 +338,8 @@ pub(super) fn timer_peer(peer: Peer) -> timers::TimerPeer {
 fn own_ports(map: &Map) -> Vec<SocketAddr> {
     let ports = map.members().iter().flat_map(|member| {
         let ip = member.at.host.parse().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        [member.at.client, member.at.peer, member.at.http].map(|port| SocketAddr::new(ip, port))
+        let Endpoints { client, peer, http, replica, .. } = member.at;
+        [client, peer, http, replica].map(|port| SocketAddr::new(ip, port))
     });
     ports.filter(|address| address.port() != 0).collect()
 }

@@ -26,7 +26,8 @@ pub(crate) fn check_target(rules: &AllowRules, target: &HttpTarget) -> Result<()
 /// is this machine's, which may have more addresses than the map knows.
 pub(super) fn check_address(rules: &AllowRules, address: SocketAddr) -> Result<(), Forbidden> {
     rules.check(address)?;
-    if rules.is_own_port(address.port()) && is_this_machine(address.ip()) {
+    // An IPv4 address in the form of IPv6 is judged as what it is.
+    if rules.is_own_port(address.port()) && is_this_machine(address.ip().to_canonical()) {
         return Err(Forbidden::OwnPort(address));
     }
     Ok(())
@@ -87,6 +88,9 @@ mod tests {
         let judged = |address: &str| check_address(&rules, address.parse().unwrap());
         assert!(judged("127.0.0.1:6379").is_err());
         assert!(judged("127.8.9.10:6379").is_err());
+        assert!(judged("[::1]:6379").is_err());
+        assert!(judged("[::ffff:127.0.0.1]:6379").is_err());
+        assert!(judged("[::ffff:127.0.0.2]:6379").is_err());
         assert!(judged("203.0.113.1:6379").is_err());
         assert_eq!(judged("127.0.0.1:6380"), Ok(()));
         assert_eq!(judged("203.0.113.77:6379"), Ok(()));

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::hub::Hub;
+use crate::disk::private;
 use crate::log;
 
 /// The environment variable that names the open memory to the next life. It is no setting: those have another
@@ -52,7 +53,11 @@ pub(super) fn save(hub: &Hub) {
         return;
     }
     let temporary = file.with_extension("tmp");
-    let written = File::create(&temporary)
+    let written = private()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&temporary)
         .and_then(|mut out| out.write_all(&bytes).and_then(|()| out.sync_all()))
         .and_then(|()| fs::rename(&temporary, file));
     if let Err(error) = written {

@@ -17,6 +17,7 @@ use super::hub::{Hub, Work};
 use super::keep::{self, Carried};
 use super::links::TimerLinks;
 use crate::peer::ControlHandle;
+use crate::runtime::runtime;
 
 /// Maximum number of work items handled between two checks of the time.
 const WORK_AT_ONCE: usize = 64;
@@ -42,7 +43,7 @@ pub(crate) fn prepare(
     control: ControlHandle,
     carried: Option<&Carried>,
 ) -> io::Result<PreparedTimers> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime()?;
     let (sender, work) = mpsc::unbounded_channel();
     let hub = Arc::new(Hub::new(me, sender, settings, control));
     keep::load(&hub);

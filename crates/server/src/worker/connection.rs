@@ -65,7 +65,7 @@ impl Connection {
         }
         Connection {
             stream: accepted.stream,
-            session: Session::new(accepted.id),
+            session: Session::on(accepted.port, accepted.id),
             parser: RequestParser::default(),
             input: Vec::new(),
             output: Output::default(),

@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::serve::BATCH_MAX;
 use super::timing::BatchTime;
 use super::waiting::ParkReason;
-use crate::data::Data;
+use crate::data::{Data, SlotSet};
 use crate::evictor::EvictionContext;
 use crate::host::NodeHost;
 use crate::keyspace::SlotGuard;
@@ -78,7 +78,7 @@ impl<'s> Worker<'s> {
         held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) {
-        if self.settings.maxmemory != 0 {
+        if self.settings.maxmemory != 0 || self.refused.is_some() {
             self.make_room(index, request, held);
         }
         if self.paused.is_some() && self.must_pause(index, request) {
@@ -125,7 +125,7 @@ impl<'s> Worker<'s> {
             effects: &mut self.effects,
             rng: &mut self.rng,
         };
-        let (branch, now, notify) = (&mut self.branch, self.env.now, self.env.notify);
+        let (branch, now) = (&mut self.branch, self.env.now);
         let has_lease = rules.has_lease;
         let lock = |locks| lock(&shared.data, locks, place, held);
         execute(request, session, output, (&shared.data, rules), bench, lock, move |spec| {
@@ -135,7 +135,6 @@ impl<'s> Worker<'s> {
                 spec,
                 now,
                 branch,
-                notify,
                 question,
                 written,
                 wait_until,
@@ -266,12 +265,21 @@ impl<'s> Worker<'s> {
         if !request.spec.is_some_and(|spec| needs_memory(spec, session)) {
             return;
         }
+        // A copy of the slot is on a node that is full: what is written here would not fit there.
+        let slot = request.key.as_ref().map(|key| key.slot());
+        let is_refused = |refused: &SlotSet| slot.is_some_and(|slot| refused.contains(slot));
+        self.env.out_of_memory = self.refused.as_deref().is_some_and(is_refused);
+        if self.env.out_of_memory || self.settings.maxmemory == 0 {
+            return;
+        }
         let mut room = EvictionContext {
             data: &self.shared.data,
             env: &self.env,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             rng: &mut self.rng,
+            later: &mut self.later,
+            slots: None,
         };
         if room.is_enough(&self.settings) {
             self.env.out_of_memory = false;

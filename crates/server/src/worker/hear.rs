@@ -5,7 +5,7 @@ use resp::Output;
 
 use super::Worker;
 use super::connection::Connection;
-use crate::published::{Author, PublishedMessage};
+use crate::published::{Audience, Author, PublishedMessage};
 
 /// Maximum number of messages copied to connections in one round; the rest waits until other work had its turn.
 const DELIVERIES_MAX: usize = 16 * 1024;
@@ -26,8 +26,9 @@ impl Worker<'_> {
             deliveries += self.deliver(&message, number, &mut heard);
             self.shared.mailboxes[self.number].delivered(&message);
         }
+        let may_serve = heard.is_empty() || self.shared.data.lease.is_valid();
         for index in heard {
-            self.finish_hearing(index);
+            self.finish_hearing(index, may_serve);
         }
     }
 
@@ -43,7 +44,8 @@ impl Worker<'_> {
         let mut full: Vec<usize> = Vec::new();
         for (index, body) in self.branch.receivers(message, number) {
             let connection = &mut self.connections[index];
-            if message.author == Some(Author(connection.session.id)) || !connection.may_hear() {
+            let is_author = message.author == Some(Author(connection.session.id));
+            if is_author || !connection.may_hear(message.audience) {
                 continue;
             }
             deliveries += 1;
@@ -56,19 +58,23 @@ impl Worker<'_> {
                 full.push(index);
             }
         }
+        let may_serve = full.is_empty() || self.shared.data.lease.is_valid();
         for index in full {
-            if self.flush(index).is_err() || self.is_over(index) {
+            let aborted = self.connections[index].gate.check_lease(may_serve).is_err();
+            if aborted || self.flush(index).is_err() || self.is_over(index) {
                 self.connections[index].cut_off();
             }
         }
         deliveries
     }
 
-    /// Sends the messages that a connection got, or closes it if it was cut off.
-    fn finish_hearing(&mut self, index: usize) {
+    /// Sends the messages that a connection got, or closes it if it was cut off. Replies of this round may be before
+    /// them: without a lease those must not leave (`answer`).
+    fn finish_hearing(&mut self, index: usize, may_serve: bool) {
         let connection = &mut self.connections[index];
         connection.heard = false;
-        if connection.is_cut_off || self.flush(index).is_err() || self.is_over(index) {
+        let is_lost = connection.is_cut_off || connection.gate.check_lease(may_serve).is_err();
+        if is_lost || self.flush(index).is_err() || self.is_over(index) {
             return self.close(index);
         }
         // A subscriber holds no memory between messages.
@@ -99,8 +105,12 @@ impl Worker<'_> {
 }
 
 impl Connection {
-    fn may_hear(&self) -> bool {
-        !self.is_cut_off && !self.session.closing
+    fn may_hear(&self, audience: Audience) -> bool {
+        let is_meant = match audience {
+            Audience::All => true,
+            Audience::ClusterWide => self.session.hears_all,
+        };
+        is_meant && !self.is_cut_off && !self.session.closing
     }
 
     /// Marks the connection to be closed at the end of the round, and frees its unread output now.

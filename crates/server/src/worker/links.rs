@@ -202,6 +202,7 @@ impl Worker<'_> {
         }
         incoming.waits = false;
         let mut at = 0;
+        let grown_before = self.outcome.grown_bytes;
         let shared = self.shared;
         let (now, access) = (self.env.now, self.env.access);
         loop {
@@ -232,6 +233,9 @@ impl Worker<'_> {
             intake.inbox.done();
             at += length;
         }
+        // Backups of other nodes are no growth of this node's own keys.
+        let grown = core::mem::replace(&mut self.outcome.grown_bytes, grown_before) - grown_before;
+        shared.data.keyspace.memory.grow_by_others(grown);
         incoming.unread.drain(..at);
         if at > 0 {
             shared.data.note_heard(incoming.peer.id);

@@ -27,15 +27,17 @@ mod tests;
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::BTreeSet;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::map::{Ack, NodeId};
 use cluster::serving::EffectLog;
-use commands::{CommandEnv, Outcome, PauseScope};
+use commands::{ClientPort, CommandEnv, Outcome, PauseScope};
 use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Token};
-use net::{Acceptor, Keepalive, LISTENER, Poller, Stream, WAKER};
+use net::{Acceptor, Keepalive, LISTENER, Poller, SECOND_LISTENER, Stream, WAKER};
 use placement::SplitMix64;
 use resp::{Output, Span};
 use settings::Settings;
@@ -51,7 +53,7 @@ use crate::accept::Accepted;
 use crate::clients::ConnectionRef;
 use crate::clock;
 use crate::counters::count;
-use crate::data::Later;
+use crate::data::{Later, SlotSet};
 use crate::evictor::Evictor;
 use crate::mailbox::{Mail, Mailbox};
 use crate::prompt::be_prompt;
@@ -74,8 +76,9 @@ pub(crate) struct Worker<'s> {
     number: usize,
     shared: &'s Shared,
     poller: Poller,
-    /// Only the first worker listens.
+    /// Only the first worker listens: on the client port, and on the replica port if there is one.
     acceptor: Acceptor,
+    replica_acceptor: Acceptor,
     connections: Slab<Connection>,
     /// Ready connections; epoll is edge-triggered and will not report them again.
     again: Vec<usize>,
@@ -125,6 +128,8 @@ pub(crate) struct Worker<'s> {
     /// The settings at the beginning of this round.
     settings: Arc<Settings>,
     evictor: Evictor,
+    /// Slots with a copy on a node that is full, if writes to them are refused.
+    refused: Option<Arc<SlotSet>>,
     /// This worker's part of pub/sub.
     branch: Branch,
     outcome: Outcome,
@@ -150,6 +155,7 @@ impl<'s> Worker<'s> {
             shared,
             poller,
             acceptor: Acceptor::default(),
+            replica_acceptor: Acceptor::default(),
             connections: Slab::new(),
             again: Vec::new(),
             patient: Vec::new(),
@@ -176,6 +182,7 @@ impl<'s> Worker<'s> {
             env,
             settings,
             evictor: Evictor::default(),
+            refused: None,
             branch,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
@@ -190,6 +197,7 @@ impl<'s> Worker<'s> {
         while !self.shared.is_stopping() {
             let timeout = self.sleep();
             self.poller.wait(&mut events, Some(timeout));
+            self.count_pulse();
             self.look_around();
             self.notice_new_map();
             self.look_at_lease();
@@ -206,6 +214,7 @@ impl<'s> Worker<'s> {
                 match event.token() {
                     WAKER => self.read_mail(),
                     LISTENER => self.acceptor.note_ready(),
+                    SECOND_LISTENER => self.replica_acceptor.note_ready(),
                     Token(token @ links::LINKS..) => {
                         self.on_link(links::link_of(token), event);
                     }
@@ -228,8 +237,15 @@ impl<'s> Worker<'s> {
             self.hear();
             self.close_idle();
             self.publish_counts();
+            self.count_pulse();
         }
         self.say_goodbye();
+    }
+
+    /// Records that a round begins or ends: a worker that does not finish one is stalled.
+    #[inline]
+    fn count_pulse(&self) {
+        count(&self.shared.counters.threads[self.number].pulse, 1);
     }
 
     /// Refreshes this worker's copies of the time, the map and the settings.
@@ -240,6 +256,7 @@ impl<'s> Worker<'s> {
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
         self.pending = self.shared.data.pending.load_full();
+        self.refused = self.shared.data.crowding.refused.load_full();
     }
 
     /// Does the work that is due once for every map.
@@ -290,7 +307,7 @@ impl<'s> Worker<'s> {
     fn read_mail(&mut self) {
         for mail in self.shared.mailboxes[self.number].take() {
             match mail {
-                Mail::Listen(listener) => self.acceptor.listen(listener, self.poller.registry()),
+                Mail::Listen(listener, port) => self.listen(listener, port),
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Resume { id, index } => self.on_answer(id, index),
@@ -304,8 +321,25 @@ impl<'s> Worker<'s> {
         }
     }
 
+    fn listen(&mut self, listener: TcpListener, port: ClientPort) {
+        let registry = self.poller.registry();
+        match port {
+            ClientPort::Ordinary => self.acceptor.listen(listener, LISTENER, registry),
+            ClientPort::Replica => {
+                self.replica_acceptor.listen(listener, SECOND_LISTENER, registry);
+            }
+        }
+    }
+
+    /// Accepts the next connection, on either port.
+    fn accept_one(&mut self) -> Option<(TcpStream, SocketAddr, ClientPort)> {
+        let on = |port| move |(stream, address)| (stream, address, port);
+        let ordinary = self.acceptor.accept().map(on(ClientPort::Ordinary));
+        ordinary.or_else(|| self.replica_acceptor.accept().map(on(ClientPort::Replica)))
+    }
+
     fn accept(&mut self) {
-        while let Some((stream, address)) = self.acceptor.accept() {
+        while let Some((stream, address, port)) = self.accept_one() {
             let settings = self.shared.settings.load();
             if self.shared.counters.client_count() >= settings.maxclients as usize {
                 self.shared.counters.rejected.fetch_add(1, Relaxed);
@@ -317,7 +351,7 @@ impl<'s> Worker<'s> {
             }
             self.shared.counters.accepted.fetch_add(1, Relaxed);
             let id = self.shared.next_client.fetch_add(1, Relaxed);
-            self.hand_out(Accepted { id, stream: Stream::from(stream), address });
+            self.hand_out(Accepted { id, stream: Stream::from(stream), address, port });
         }
     }
 
@@ -350,7 +384,7 @@ impl<'s> Worker<'s> {
         connection.stream.deregister(self.poller.registry());
         self.shared.clients.leave(connection.session.id);
         self.shared.watching.monitors.leave(connection.session.id);
-        self.stop_listening(index, &connection.session);
+        self.end_subscriptions(index, &connection.session);
         self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
     }
 

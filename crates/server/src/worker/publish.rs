@@ -12,7 +12,7 @@ use resp::{Mark, Output, Protocol, Reply};
 use super::Worker;
 use super::connection::Connection;
 use crate::published::Author;
-use crate::pubsub::{PubsubMessage, announce};
+use crate::pubsub::{EventRules, PubsubMessage, stop_listening};
 
 impl Worker<'_> {
     /// Publishes the key events of a command. Messages that its own connection has subscribed to go before
@@ -20,8 +20,8 @@ impl Worker<'_> {
     pub(super) fn speak(&mut self, index: usize, output: &mut Output, start: Mark) {
         let connection = &mut self.connections[index];
         let author = Some(Author(connection.session.id));
-        let events = &mut self.outcome.events;
-        self.branch.outbox.tell(&self.shared.exchange, author, self.env.notify, events);
+        let (rules, events) = (EventRules::of(&self.settings), &mut self.outcome.events);
+        self.branch.outbox.tell(&self.shared.exchange, author, rules, events);
         connection.spoke = true;
         if connection.session.subscriptions.is_empty() {
             return;
@@ -52,8 +52,10 @@ impl Worker<'_> {
             let Connection { session, output, .. } = &mut self.connections[index];
             let protocol = session.protocol;
             dismiss(session, &name, &mut Reply::new(output, protocol));
-            self.shared.exchange.strike(self.number, SubscriptionKind::ShardChannel, &name);
-            self.branch.unsubscribe(index, SubscriptionKind::ShardChannel, &name);
+            let (exchange, links) = (&self.shared.exchange, &self.shared.data.links);
+            let kind = SubscriptionKind::ShardChannel;
+            stop_listening(exchange, links, self.number, session, kind, &name);
+            self.branch.unsubscribe(index, kind, &name);
             self.answered.push(index);
         }
     }
@@ -61,12 +63,14 @@ impl Worker<'_> {
     /// Handles a pub/sub frame from another node.
     pub(super) fn hear_from_afar(&mut self, from: Peer, bytes: &[u8]) {
         match PubsubMessage::read(bytes) {
-            Some(PubsubMessage::Post { channel, payload }) => {
+            Some(PubsubMessage::Post { channel, payload, audience }) => {
                 let post = Post { space: Space::Global, channel, payload };
-                self.branch.outbox.publish_here(&self.shared.exchange, None, post);
+                self.branch.outbox.publish_here(&self.shared.exchange, None, post, audience);
                 self.post();
             }
-            Some(news @ (PubsubMessage::Listen(..) | PubsubMessage::Stop(..))) => {
+            Some(
+                news @ (PubsubMessage::Listen(_) | PubsubMessage::Stop(_) | PubsubMessage::AllTold),
+            ) => {
                 self.shared.exchange.afar.note(from, news);
             }
             None => {}
@@ -80,13 +84,19 @@ impl Worker<'_> {
         }
     }
 
-    /// Publishes the events of writes that are acknowledged by now.
+    /// Publishes the events of writes that are acknowledged by now. Called before their replies are sent: if this
+    /// process is killed after a reply, the event is on its way to the other nodes and to subscribers of this worker.
     pub(super) fn publish_safe_events(&mut self) {
         let mut events = self.later.ripe(&self.shared.data);
-        if !events.is_empty() {
-            let exchange = &self.shared.exchange;
-            self.branch.outbox.tell(exchange, None, self.env.notify, &mut events);
-            self.branch.post(&self.shared.data.links, &self.shared.mailboxes, self.number);
+        if events.is_empty() {
+            return;
+        }
+        let (rules, links) = (EventRules::of(&self.settings), &self.shared.data.links);
+        self.branch.outbox.tell(&self.shared.exchange, None, rules, &mut events);
+        self.branch.post(links, &self.shared.mailboxes, self.number);
+        links.flush();
+        if self.branch.own_mail {
+            self.hear();
         }
     }
 
@@ -96,8 +106,8 @@ impl Worker<'_> {
     pub(super) fn post(&mut self) {
         if !self.outcome.events.is_empty() {
             // Keys were evicted for a command that was then refused.
-            let events = &mut self.outcome.events;
-            self.branch.outbox.tell(&self.shared.exchange, None, self.env.notify, events);
+            let (rules, events) = (EventRules::of(&self.settings), &mut self.outcome.events);
+            self.branch.outbox.tell(&self.shared.exchange, None, rules, events);
         }
         self.branch.post(&self.shared.data.links, &self.shared.mailboxes, self.number);
     }
@@ -112,15 +122,14 @@ impl Worker<'_> {
     }
 
     /// Removes all subscriptions of a connection that is gone.
-    pub(super) fn stop_listening(&mut self, index: usize, session: &Session) {
+    pub(super) fn end_subscriptions(&mut self, index: usize, session: &Session) {
         if session.subscriptions.is_empty() {
             return;
         }
+        let (exchange, links) = (&self.shared.exchange, &self.shared.data.links);
         for kind in SubscriptionKind::ALL {
             for name in session.subscriptions.list(kind) {
-                if self.shared.exchange.strike(self.number, kind, &name) {
-                    announce(&self.shared.data.links, PubsubMessage::Stop(kind, &name));
-                }
+                stop_listening(exchange, links, self.number, session, kind, &name);
                 self.branch.unsubscribe(index, kind, &name);
             }
         }

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use settings::{OutputLimit, OutputLimits, Secret, Settings};
+use settings::{DebugClients, OutputLimit, OutputLimits, Secret, Settings};
 use support::{Client, TestNode};
 
 #[test]
@@ -196,7 +196,8 @@ fn commands_are_counted_by_how_they_ended() {
 
 #[test]
 fn slow_commands_are_logged_with_who_sent_them() {
-    let node = TestNode::start(Settings::default());
+    let enable_debug_command = DebugClients::Local;
+    let node = TestNode::start(Settings { enable_debug_command, ..Settings::default() });
     let mut client = node.connect();
     client.ask("CLIENT SETNAME me");
     assert_eq!(client.ask("CONFIG SET latency-monitor-threshold 10"), "OK");

@@ -79,21 +79,21 @@ impl World {
             Action::MapChanged(changed) => self.follow(id, &changed),
             Action::Lease { until } => node.lease_until = until,
             Action::Order(order) => {
-                if let Order::Fill { bucket, taker, .. } = order {
-                    tell!(self, "{id} fills {bucket} to {taker}");
+                if let Order::Fill { buckets, taker, .. } = &order {
+                    tell!(self, "{id} fills {buckets:?} to {taker}");
                 }
-                if let Order::Pause { .. } = order {
+                if let Order::Pause { .. } = &order {
                     self.hands_over = Some(id);
                 }
                 self.tell_mover(id, MoverInput::Order(order));
             }
-            Action::Beat { from, remaining_bytes } => {
+            Action::Beat { from, remaining_bytes, .. } => {
                 if remaining_bytes == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);
                 }
             }
-            Action::Skew(_) => {}
+            Action::Skew(_) | Action::MakeRoom { .. } => {}
             Action::Yield { to } => {
                 tell!(self, "{id} yields to {to:?}");
                 self.begin_to_yield(id);

@@ -15,6 +15,7 @@ use sim_engine::Network;
 use store::digest_of;
 
 use super::clients::{BRIEF, KEYS, LOCK};
+use super::leaving::leaves_copies;
 use super::node::{Node, Written};
 use super::world::World;
 
@@ -73,6 +74,7 @@ impl Checkers {
         let before = before.map(|(_, map)| map);
         if let Some(before) = before {
             keeps_copies(before, changed)?;
+            leaves_copies(before, changed)?;
         }
         self.has_what_is_acknowledged(nodes, changed)?;
         self.maps.insert((history, *index), Arc::clone(map));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cluster::Moment;
 use cluster::map::NodeId;
+use store::Found;
 
 use super::linear::{Answer, CALLS_MAX, Call, JUDGED_MAX, Op};
 use crate::Rng;
@@ -25,6 +26,11 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const LOCK_MILLIS: u64 = 3_000;
 /// Maximum number of requests that one client has in flight.
 const IN_FLIGHT_MAX: usize = 4;
+
+/// Returns the string that a key holds.
+pub(super) fn text_of(found: &Found<'_>) -> Option<Vec<u8>> {
+    found.string().map(|string| string.to_bytes().into_owned())
+}
 
 /// Returns the timeout of a client. They differ, so that one still waits for a node when others have moved
 /// on.

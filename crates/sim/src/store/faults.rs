@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cluster::Moment;
 use cluster::control::OperatorRequest;
-use cluster::map::{NodeId, Setting};
+use cluster::map::{LeaveWay, NodeId, Setting};
 use placement::{Hashmask, Mask};
 
 use super::clock::Clock;
@@ -116,10 +116,11 @@ impl Faults {
             0..=3 => self.join(world),
             4 if world.nodes.len() > 2 && self.spares(world, &[some]) => {
                 let is_back_soon = self.is_rich && self.rng.below(3) == 0;
+                let way = if self.joins % 4 == 3 { LeaveWay::Quick } else { LeaveWay::Safe };
                 let ask = if is_back_soon {
-                    OperatorRequest::LeaveFor(AWAY_FOR)
+                    OperatorRequest::LeaveFor { absence: AWAY_FOR, way }
                 } else {
-                    OperatorRequest::Leave
+                    OperatorRequest::Leave(way)
                 };
                 tell!(world, "-- {some} is asked to leave: {ask:?}");
                 world.ask(some, ask);

@@ -14,7 +14,7 @@ use sim_engine::Quality;
 use store::Version;
 
 use super::Sabotage;
-use super::clients::{Request, Told};
+use super::clients::{Request, Told, text_of};
 use super::clock::Clock;
 use super::linear::{Answer, Op};
 use super::run::is_at_rest;
@@ -282,7 +282,8 @@ impl Story {
         let plane = &self.world.nodes[&primary].plane;
         Ok(plane.with_slot(slot, |state| {
             let found = state.table().peek(&plane.seed().key(key.as_bytes()));
-            found.map(|it| String::from_utf8_lossy(&it.value().to_bytes()).into_owned())
+            let text = found.and_then(|it| text_of(&it));
+            text.map(|text| String::from_utf8_lossy(&text).into_owned())
         }))
     }
 

@@ -159,9 +159,10 @@ impl World {
             let slot = Slot::of(key.as_bytes());
             dead.plane.with_slot(slot, |state| {
                 let found = state.table().peek(&dead.plane.seed().key(key.as_bytes()));
-                kept.extend(
-                    found.map(|it| (key, it.value().to_bytes().into_owned(), it.item.version())),
-                );
+                kept.extend(found.and_then(|it| {
+                    let text = super::clients::text_of(&it)?;
+                    Some((key, text, it.item.version()))
+                }));
             });
         }
         for (key, value, version) in kept {

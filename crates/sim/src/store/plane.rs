@@ -35,7 +35,7 @@ pub(super) struct SimPlane {
     slots: Vec<RefCell<SlotState>>,
     epoch: Cell<u64>,
     pub links: RefCell<LinkTable<Link>>,
-    outgoing: RefCell<Option<Outgoing>>,
+    outgoing: RefCell<Vec<Outgoing>>,
     /// Reports for the control plane.
     pub reports: RefCell<Vec<Report>>,
     /// Time of the last sign of life from each primary.
@@ -271,7 +271,7 @@ impl Plane for SimPlane {
         }
     }
 
-    fn with_moves<R>(&self, work: impl FnOnce(&mut Option<Outgoing>) -> R) -> R {
+    fn with_moves<R>(&self, work: impl FnOnce(&mut Vec<Outgoing>) -> R) -> R {
         work(&mut self.outgoing.borrow_mut())
     }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use std::time::Duration;
 
 use cluster::map::{Ack, ClusterSettings, NodeId};
+use placement::Mask;
 use sim_engine::Quality;
 
 use super::Sabotage;
@@ -109,12 +110,15 @@ pub fn run(run: Run) -> Result<Report, Failure> {
     let nodes_max = 1 + rng.below(9);
     let mut faults = Faults::new(run.seed, run.sky, nodes_max);
     let fill_rate = [None, Some(128 << 10), Some(1 << 20)][rng.below(3) as usize];
-    // With hundreds of buckets a history takes long; operators still split single ones.
+    // With hundreds of buckets a history takes long; operators still split single ones. Some histories begin with
+    // 256: those move together.
     let min_buckets = 1;
+    world.mask = if run.seed % 5 == 4 { Mask::M00FF } else { Mask::M000F };
     let backups = 1 + rng.below(2) as u8;
     // Some clusters promise less, some more.
     let ack = if run.seed % 16 == 5 { Ack::Primary } else { Ack::Backup };
     let min_copies = if run.seed % 8 == 3 { 2 } else { 1 };
+    let leave_timeout = ms(if run.seed % 4 == 1 { 2_000 } else { 30_000 });
     world.is_linear = ack == Ack::Backup;
     world.evicts = run.seed % 10 == 7;
     let settings = ClusterSettings {
@@ -124,6 +128,7 @@ pub fn run(run: Run) -> Result<Report, Failure> {
         backups,
         ack,
         min_copies,
+        leave_timeout,
         ..ClusterSettings::default()
     };
     let clock = faults.clock();

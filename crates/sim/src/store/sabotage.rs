@@ -27,10 +27,11 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 19] = [
+    pub const ALL: [Sabotage; 20] = [
         Sabotage::Breaks(Rule::NewLeaderWaits),
         Sabotage::Breaks(Rule::StallIsNoticed),
         Sabotage::Breaks(Rule::NoGrantToTheCondemned),
+        Sabotage::Breaks(Rule::CopiesBeforeLeave),
         Sabotage::Breaks(Rule::LeaseCheck),
         Sabotage::Breaks(Rule::BackupWait),
         Sabotage::Breaks(Rule::RefusalCheck),

@@ -1,19 +1,21 @@
 //! Scenarios of nodes that come back, one by one: with their data, without it, too late, in the middle of a
 //! fill, and as the last holder.
 
+mod leaving; // Nodes that leave while others fail.
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster::control::OperatorRequest;
 use cluster::data::Plane;
 use cluster::fill::Sent;
-use cluster::map::{ClusterSettings, NodeId};
+use cluster::map::{ClusterSettings, LeaveWay, NodeId};
 use cluster::serving::ServingPlane;
 use placement::Slot;
 use sim_engine::Quality;
 use store::Version;
 
-use super::clients::KEYS;
+use super::clients::{KEYS, text_of};
 use super::clock::Clock;
 use super::linear::Op;
 use super::run::{come_to_rest, is_at_rest, judge};
@@ -44,7 +46,7 @@ fn rest(world: &mut World) {
 }
 
 fn leave_for(world: &mut World, absence: Duration) {
-    world.ask(AWAY, OperatorRequest::LeaveFor(absence));
+    world.ask(AWAY, OperatorRequest::LeaveFor { absence, way: LeaveWay::Safe });
     let end = world.now + Duration::from_secs(60);
     while world.nodes.contains_key(&AWAY) {
         assert!(world.now < end && world.broken.is_none(), "it never goes: {:?}", world.broken);
@@ -162,7 +164,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
     plane.with_slot(slot, |state| {
         let found = state.table().peek(&plane.seed().key(key.as_bytes()))?;
-        Some(String::from_utf8_lossy(&found.value().to_bytes()).into_owned())
+        text_of(&found).map(|text| String::from_utf8_lossy(&text).into_owned())
     })
 }
 

@@ -181,7 +181,7 @@ fn saved(map: &Map) -> Saved {
 #[cfg(test)]
 mod tests {
     use cluster::balance::Attempt;
-    use cluster::replication::{Frame, Position};
+    use cluster::replication::{FillSize, Frame, Position};
     use placement::Hashmask;
     use store::{Seed, SlotTable, encode_item};
 
@@ -213,7 +213,7 @@ mod tests {
         let position = Position { reign, version: Version(5) };
         let mut bytes = Vec::new();
         for frame in [
-            Frame::FillStart { fill, bucket, reign },
+            Frame::FillStart { fill, bucket, reign, size: FillSize::default() },
             Frame::FillSlot { fill, slot, position },
             Frame::FillItems { fill, slot, items: &items },
             Frame::FillSlotEnd { fill, slot },

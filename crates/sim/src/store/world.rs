@@ -9,7 +9,7 @@ use cluster::balance::{Condition, Vitals};
 use cluster::consensus::{Begin, Saved};
 use cluster::control::{
     Action, Control, Input, JoinAnswer, JoinRequest, MapChanged, Message, OperatorRequest,
-    PROTOCOL_VERSION, Start, Welcome,
+    ProtocolRange, Start, Welcome,
 };
 use cluster::data::MoverInput;
 use cluster::map::{Boot, ClusterId, ClusterSettings, Endpoints, Map, Member, NodeId, Peer, Zone};
@@ -23,6 +23,7 @@ use super::checkers::{self, Checkers};
 use super::clients::{Clients, Request, Told};
 use super::clock::Clock;
 use super::keeping::Copies;
+use super::leaving::{self, Leaves};
 use super::node::Node;
 use super::steps::Death;
 use crate::Rng;
@@ -58,6 +59,7 @@ pub(super) struct World {
     last_boot: u64,
     last_ask: u64,
     pub broken: Option<String>,
+    pub leaves: Leaves,
     /// Processes that have ended because the others go on without them.
     pub gone: Vec<NodeId>,
     /// The present moment, and the number of wake-ups at it.
@@ -74,6 +76,8 @@ pub(super) struct World {
     pub clocks_set_at: Vec<Moment>,
     /// True if nodes evict keys now and then.
     pub evicts: bool,
+    /// Decides the number of buckets at the start.
+    pub mask: Mask,
     /// True if nodes report their condition.
     pub has_vitals: bool,
     /// Answers received, if somebody other than `clients` asks.
@@ -189,6 +193,7 @@ pub(super) fn member(id: u64, boot: Boot) -> Member {
             client: u16::try_from(id).unwrap_or(0), // So that MOVED names the node.
             peer: u16::try_from(id).unwrap_or(0),
             http: 0,
+            replica: 0,
         },
     }
 }
@@ -216,6 +221,7 @@ impl World {
             last_boot: 1000,
             last_ask: 1_000_000,
             broken: None,
+            leaves: Leaves::default(),
             gone: Vec::new(),
             woken: (Moment::START, 0),
             hands_over: None,
@@ -224,6 +230,7 @@ impl World {
             is_linear: true,
             clocks_set_at: Vec::new(),
             evicts: false,
+            mask: Mask::M000F,
             has_vitals: false,
             heard: None,
             dies: None,
@@ -235,7 +242,7 @@ impl World {
 
     pub(super) fn found(&mut self, settings: ClusterSettings, clock: Clock) {
         let me = self.member(1);
-        let map = Map::found(me.clone(), Mask::M000F, settings);
+        let map = Map::found(me.clone(), self.mask, settings);
         self.start(&me, Begin::Found(map), None, clock);
         for client in 0..self.clients.all.len() {
             let after = ms(self.rng.below(50));
@@ -257,7 +264,7 @@ impl World {
 
     fn want_to_join(&mut self, id: u64, clock: Clock) {
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: self.member(id),
             cluster: None,
             skew: Duration::ZERO,
@@ -311,6 +318,7 @@ impl World {
 
     /// Starts another process of the same node, with the state on its disk.
     pub(super) fn restart(&mut self, ended: EndedProcess) {
+        self.leaves.forget(ended.me.id);
         let mut me = self.member(ended.me.id.0);
         if self.sabotage == Some(Sabotage::RestartKeepsPlace) {
             me.boot = ended.me.boot;
@@ -342,6 +350,7 @@ impl World {
     pub(super) fn ask(&mut self, node: NodeId, ask: OperatorRequest) {
         self.last_ask += 1;
         let id = self.last_ask;
+        self.leaves.note(node, self.now, &ask);
         self.give(node, Input::OperatorRequest { id, ask });
     }
 
@@ -508,6 +517,7 @@ impl World {
             | Action::Yield { .. }
             | Action::Bring { .. }
             | Action::Beat { .. }
+            | Action::MakeRoom { .. }
             | Action::Answer { .. }
             | Action::Skew(_)
             | Action::Gone(_) => self.apply_in_turn(id, action),
@@ -520,6 +530,8 @@ impl World {
         if self.checkers.is_new() {
             let just = checkers::is_just(self, changed);
             self.note(just);
+            let asked = leaving::leaves_as_asked(self, changed);
+            self.note(asked);
         }
         if self.checkers.is_new() {
             let entry = changed.entry.as_ref().map(|entry| &entry.changes);

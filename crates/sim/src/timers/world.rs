@@ -188,7 +188,7 @@ impl World {
     fn input(&mut self, to: TimerPeer, input: TimerInput) {
         let now = self.now;
         let node = self.nodes.get_mut(&to.id).expect("the caller saw it");
-        let time = Now { moment: MonotonicMillis(now + node.origin), wall: now + node.calendar };
+        let time = Now::exact(MonotonicMillis(now + node.origin), now + node.calendar);
         let mut actions = Vec::new();
         node.core.handle(time, input, &mut actions);
         let wake = node.core.next_wake().map(|moment| moment.0.saturating_sub(node.origin));
@@ -297,7 +297,7 @@ impl World {
         self.next_boot += 1;
         let origin = self.rng.below(1 << 40);
         let calendar = 1_800_000_000_000 + self.rng.below(self.weather.skew_ms + 1);
-        let time = Now { moment: MonotonicMillis(self.now + origin), wall: self.now + calendar };
+        let time = Now::exact(MonotonicMillis(self.now + origin), self.now + calendar);
         let seed = self.rng.draw();
         let node = Node {
             id,
@@ -401,8 +401,7 @@ impl World {
         self.start_node(id);
         let next = self.nodes.get_mut(&node).expect("started above");
         next.calendar = calendar;
-        let time =
-            Now { moment: MonotonicMillis(self.now + next.origin), wall: self.now + calendar };
+        let time = Now::exact(MonotonicMillis(self.now + next.origin), self.now + calendar);
         next.core.handle(time, TimerInput::Tick, &mut Vec::new());
         next.core.load_carried(&carried).expect("written a moment ago");
         self.commit();

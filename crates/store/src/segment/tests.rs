@@ -1,11 +1,12 @@
 //! Tests of the table's guarantees: order, growth without reading items, removal that leaves no holes.
 
 use super::*;
-use crate::{AccessMark, NewValue, Version};
+use crate::value::ItemValue;
+use crate::{AccessMark, Version};
 
 fn item(number: u32) -> Item {
     let key = number.to_be_bytes();
-    Item::new(&key, NewValue::Integer(i64::from(number)), Version(1), AccessMark(0))
+    Item::new(&key, ItemValue::Integer(i64::from(number)), Version(1), AccessMark(0))
 }
 
 fn spread(number: u32) -> EntryTag {

@@ -44,7 +44,10 @@ impl Recorded {
     fn content(&self) -> BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)> {
         let mut content = BTreeMap::new();
         self.table.for_each(|found| {
-            let value = (found.value().to_bytes().into_owned(), found.expires_at.map(|at| at.0));
+            let value = (
+                found.string().expect("a string").to_bytes().into_owned(),
+                found.expires_at.map(|at| at.0),
+            );
             assert!(content.insert(found.item.key().to_vec(), value).is_none(), "visited twice");
         });
         content
@@ -248,13 +251,17 @@ fn a_large_value_is_not_copied_for_a_reader() {
     let mut slot = Recorded::new();
     slot.put(b"big", &[b'x'; 100_000], None);
     let key = slot.seed.key(b"big");
-    let Some(StoredValue::Shared(seen)) = slot.table.peek(&key).map(|found| found.value()) else {
+    let Some(StringValue::Shared(seen)) = slot.table.peek(&key).and_then(|found| found.string())
+    else {
         panic!("not shared");
     };
     let kept = seen.to_arc();
     slot.apply(&Effect::Append { key, tail: b"more" });
     assert_eq!(kept.len(), 100_000, "a reader keeps what it has seen");
-    assert_eq!(slot.table.peek(&key).map(|found| found.value().len()), Some(100_004));
+    assert_eq!(
+        slot.table.peek(&key).and_then(|found| found.string()).map(StringValue::len),
+        Some(100_004)
+    );
 }
 
 #[test]

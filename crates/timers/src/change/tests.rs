@@ -89,7 +89,7 @@ impl Primary {
     }
 }
 
-const NOW: Now = Now { moment: MonotonicMillis(1000), wall: 1000 };
+const NOW: Now = Now::exact(MonotonicMillis(1000), 1000);
 
 fn spec() -> TimerSpec {
     let target = HttpTarget::parse("http://10.0.0.9:80/pop").unwrap();

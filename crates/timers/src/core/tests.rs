@@ -43,7 +43,7 @@ impl Cluster {
     }
 
     fn with(count: usize, settings: TimerSettings) -> Cluster {
-        let now = Now { moment: MonotonicMillis(0), wall: 0 };
+        let now = Now::exact(MonotonicMillis(0), 0);
         let nodes = (0..count).map(|node| Timers::new(node_id(node), node as u64, now, settings));
         let nodes = nodes.collect();
         let result = Some(Ok(()));
@@ -68,7 +68,7 @@ impl Cluster {
     }
 
     fn input(&mut self, node: usize, input: TimerInput) {
-        let now = Now { moment: MonotonicMillis(self.now), wall: self.now };
+        let now = Now::exact(MonotonicMillis(self.now), self.now);
         let mut open = VecDeque::from([(node, input)]);
         while let Some((node, input)) = open.pop_front() {
             let mut actions = Vec::new();
@@ -273,7 +273,7 @@ fn a_timer_that_has_ended_here_and_goes_on_elsewhere_is_asked_for_and_not_made_u
     let popped = Popped { id, progress, left: 3, due_in: TimeSpan(SECOND) };
     let heard = TimerInput::Peer { from: node_id(0), message: TimerMessage::Popped(popped) };
     let mut actions = Vec::new();
-    let now = Now { moment: MonotonicMillis(cluster.now), wall: cluster.now };
+    let now = Now::exact(MonotonicMillis(cluster.now), cluster.now);
     cluster.nodes[1].handle(now, heard, &mut actions);
     let wanted = TimerMessage::Want(Want { id });
     assert_eq!(actions, [TimerAction::Send { to: node_id(0), message: wanted }]);
@@ -309,7 +309,7 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
     let primary = TimerPeer { boot: 2, ..node_id(1 - backup) };
     let mut handle = |moment: u64, input: TimerInput| {
         let mut actions = Vec::new();
-        core.handle(Now { moment: MonotonicMillis(moment), wall: moment }, input, &mut actions);
+        core.handle(Now::exact(MonotonicMillis(moment), moment), input, &mut actions);
         actions
     };
     // 1) The primary is back as a new process, with nothing.
@@ -368,8 +368,34 @@ fn a_full_node_takes_no_new_timer_but_changes_and_deletes_old_ones() {
 }
 
 #[test]
+fn a_node_whose_timers_are_too_large_takes_only_what_adds_nothing() {
+    let bytes_max = 100_000;
+    let limits = TimerSettings { bytes_max, ..TimerSettings::default() };
+    let mut cluster = Cluster::with(1, limits);
+    let sized = |bytes: usize| {
+        let callback = Callback::Publish { channel: "c".into(), message: "x".repeat(bytes) };
+        TimerSpec { callback, ..spec(SECOND * 1_000, 1) }
+    };
+    let small = cluster.create(sized(10));
+    let large = cluster.create(sized(60_000));
+    let last = cluster.create(sized(60_000));
+    assert!((bytes_max..bytes_max + 70_000).contains(&cluster.nodes[0].bytes()));
+    let full = Some(TimerAnswer::Refused(TimerRefusal::Full));
+    let wish = TimerRequest::Create { spec: sized(1), factor: ReplicationFactor::DEFAULT };
+    assert_eq!(cluster.ask(wish.clone()), full);
+    assert_eq!(cluster.ask(TimerRequest::Put { id: small, spec: sized(60_000) }), full);
+    let put = cluster.ask(TimerRequest::Put { id: large, spec: sized(10) });
+    assert_eq!(put, Some(TimerAnswer::Done(large)));
+    assert!(matches!(cluster.ask(wish), Some(TimerAnswer::Done(_))), "there is room again");
+    for id in [small, large, last] {
+        assert_eq!(cluster.ask(TimerRequest::Delete(id)), Some(TimerAnswer::Done(id)));
+    }
+    assert!(cluster.nodes[0].bytes() < 1_000, "one timer and three tombstones");
+}
+
+#[test]
 fn a_node_without_a_map_refuses() {
-    let now = Now { moment: MonotonicMillis(0), wall: 0 };
+    let now = Now::exact(MonotonicMillis(0), 0);
     let mut node = Timers::new(node_id(0), 1, now, TimerSettings::default());
     let mut actions = Vec::new();
     let wish = TimerRequest::Create { spec: spec(SECOND, 1), factor: ReplicationFactor::DEFAULT };
@@ -381,14 +407,14 @@ fn a_node_without_a_map_refuses() {
 #[test]
 fn a_silent_replica_leaves_the_outcome_unknown() {
     let mut cluster = Cluster::new(2);
-    let now = Now { moment: MonotonicMillis(0), wall: 0 };
+    let now = Now::exact(MonotonicMillis(0), 0);
     let mut actions = Vec::new();
     let wish =
         TimerRequest::Create { spec: spec(60 * SECOND, 1), factor: ReplicationFactor::DEFAULT };
     let input = TimerInput::Request { request: RequestId(1), wish };
     cluster.nodes[0].handle(now, input, &mut actions);
     assert!(actions.iter().all(|action| !matches!(action, TimerAction::Answer { .. })));
-    let later = Now { moment: MonotonicMillis(11 * SECOND), wall: 0 };
+    let later = Now::exact(MonotonicMillis(11 * SECOND), 0);
     actions.clear();
     cluster.nodes[0].handle(later, TimerInput::Tick, &mut actions);
     let answer = TimerAnswer::Refused(TimerRefusal::Unknown);
@@ -455,7 +481,7 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
     next.nodes[0] = Timers::new(
         node_id(0),
         9,
-        Now { moment: MonotonicMillis(0), wall: 65_000 },
+        Now::exact(MonotonicMillis(0), 65_000),
         TimerSettings::default(),
     );
     assert_eq!(next.nodes[0].load(&bytes), Ok(2));
@@ -466,7 +492,61 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
         panic!("lost")
     };
     let TimerLife::Pending { due_in, .. } = record.life else { panic!("ended") };
-    assert_eq!(due_in, TimeSpan(600_000 - 5000 - 60_000 - 3000));
+    // The clock's readings before and after the stop are rounded down: up to a millisecond less has passed.
+    assert_eq!(due_in, TimeSpan(600_000 - 5000 - 60_000 + 1 - 3000));
+}
+
+/// Runs a node at times in microseconds.
+struct FineClock {
+    core: Timers,
+}
+
+impl FineClock {
+    fn alone() -> FineClock {
+        let mut cluster = Cluster::new(1);
+        FineClock { core: cluster.nodes.remove(0) }
+    }
+
+    /// Passes an input, and returns the number of calls that began.
+    fn at(&mut self, micros: u64, input: TimerInput) -> usize {
+        let mut actions = Vec::new();
+        let now = Now::at(std::time::Duration::from_micros(micros), micros / 1000);
+        self.core.handle(now, input, &mut actions);
+        actions.iter().filter(|action| matches!(action, TimerAction::Call(_))).count()
+    }
+
+    fn create(&mut self, micros: u64, spec: TimerSpec) {
+        let wish = TimerRequest::Create { spec, factor: ReplicationFactor::DEFAULT };
+        self.at(micros, TimerInput::Request { request: RequestId(1), wish });
+    }
+}
+
+#[test]
+fn a_timer_never_pops_before_its_interval_has_passed_to_the_microsecond() {
+    for begun in [100_000, 100_001, 100_300, 100_999] {
+        let mut node = FineClock::alone();
+        node.create(begun, spec(50, 1));
+        let early = (begun..begun + 50_000).step_by(100);
+        for micros in early.chain([begun + 49_999]) {
+            assert_eq!(node.at(micros, TimerInput::Tick), 0, "early: {begun} to {micros}");
+        }
+        assert_eq!(node.at(begun + 51_000, TimerInput::Tick), 1, "at most a millisecond late");
+    }
+}
+
+#[test]
+fn a_replica_that_learns_of_a_pop_rounds_the_next_one_up() {
+    let mut cluster = Cluster::new(2);
+    let id = cluster.create(spec(SECOND, 3));
+    let backup = (0..2).find(|node| cluster.nodes[*node].kept().eq([(id, 1)])).expect("one of two");
+    let TimerAnswer::Timer(Some(record)) = cluster.see(TimerQuery::Timer(id)) else { panic!() };
+    let progress = TimerState { version: record.version, sequence: Sequence(1) };
+    let popped = Popped { id, progress, left: 2, due_in: TimeSpan(500) };
+    let mut node = FineClock { core: cluster.nodes.swap_remove(backup) };
+    let message = TimerMessage::Popped(popped);
+    node.at(1_000_700, TimerInput::Peer { from: node_id(1 - backup), message });
+    let entry = node.core.table.get(id).expect("it keeps the timer");
+    assert_eq!(entry.due, MonotonicMillis(1501), "not before 1500.7");
 }
 
 #[test]

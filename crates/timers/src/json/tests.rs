@@ -142,6 +142,7 @@ fn malformed() -> Vec<(String, &'static str)> {
         (other("reliability", json!(2)), "reliability must be an object"),
         (other("retry", json!({ "attempts": 101 })), "up to 100"),
         (other("retry", json!({ "backoff": 4000 })), "at most 3600"),
+        (other("retry", json!({ "backoff": 0 })), "at least 0.1"),
         (other("statistics", json!({ "tag-info": {} })), "must be a list"),
         (other("statistics", json!({ "tag-info": long_tags })), "more than 16"),
         (other("statistics", json!({ "tag-info": [{ "type": "lower" }] })), "A to Z"),

@@ -104,3 +104,21 @@ fn a_place_that_is_free_is_used_again() {
     assert_eq!((desk.table.len(), desk.stats.primary), (0, 0));
     assert_eq!(desk.table.next_moment(), None);
 }
+
+#[test]
+fn the_bytes_of_entries_come_and_go_with_them() {
+    let mut desk = Desk::new();
+    desk.put(&record(1, 500), ReplicaRank::Replica(0));
+    let one = desk.table.bytes();
+    assert!(one > ENTRY_BYTES);
+    desk.put(&record(1, 700), ReplicaRank::Replica(1));
+    assert_eq!(desk.table.bytes(), one);
+    desk.put(&record(2, 500), ReplicaRank::Replica(0));
+    assert_eq!(desk.table.bytes(), 2 * one);
+    desk.change(1, |entry| entry.left = 0);
+    assert_eq!(desk.table.bytes(), one + ENTRY_BYTES, "a tombstone has no description");
+    for number in [1, 2] {
+        desk.table.remove(id(number), &mut desk.stats);
+    }
+    assert_eq!(desk.table.bytes(), 0);
+}

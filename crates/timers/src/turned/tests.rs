@@ -21,7 +21,7 @@ fn members(epoch: u64, nodes: &[TimerPeer]) -> TimerInput {
 }
 
 fn survivor() -> Timers {
-    let now = Now { moment: MonotonicMillis(0), wall: 0 };
+    let now = Now::exact(MonotonicMillis(0), 0);
     let mut core = Timers::new(ME, 1, now, TimerSettings::default());
     told(&mut core, 0, members(1, &[ME, OTHER]));
     told(&mut core, TOLD - 250, TimerInput::Lease { until: MonotonicMillis(ENDS - 250) });
@@ -31,7 +31,7 @@ fn survivor() -> Timers {
 /// Handles an input, and returns whether the core reports a waiting client.
 fn told(core: &mut Timers, at: u64, input: TimerInput) -> bool {
     let mut out = Vec::new();
-    core.handle(Now { moment: MonotonicMillis(at), wall: at }, input, &mut out);
+    core.handle(Now::exact(MonotonicMillis(at), at), input, &mut out);
     out.contains(&TimerAction::ClientTurned)
 }
 
@@ -112,7 +112,7 @@ fn a_timer_that_only_the_silent_node_could_have_is_not_said_to_be_missing() {
     let mut core = survivor();
     asked(&mut core, ENDS, TimerRequest::See(TimerQuery::Timer(ID)));
     let mut out = Vec::new();
-    let later = Now { moment: MonotonicMillis(ENDS + 2_000), wall: 0 };
+    let later = Now::exact(MonotonicMillis(ENDS + 2_000), 0);
     core.handle(later, TimerInput::Tick, &mut out);
     let answer = TimerAnswer::Refused(TimerRefusal::Unseen);
     assert!(out.contains(&TimerAction::Answer { request: RequestId(ENDS), answer }));
@@ -123,7 +123,7 @@ fn who_looks_for_a_timer_does_not_wait_for_a_node_that_is_out_of_the_map() {
     let mut core = survivor();
     asked(&mut core, ENDS, TimerRequest::See(TimerQuery::Timer(ID)));
     let mut out = Vec::new();
-    core.handle(Now { moment: MonotonicMillis(ENDS + 1), wall: 0 }, members(2, &[ME]), &mut out);
+    core.handle(Now::exact(MonotonicMillis(ENDS + 1), 0), members(2, &[ME]), &mut out);
     let answer = TimerAnswer::Timer(None);
     assert_eq!(out, [TimerAction::Answer { request: RequestId(ENDS), answer }]);
 }

@@ -105,7 +105,7 @@ struct Gifts {
 impl Gifts {
     fn new(table: &PlanTable, givers: &[usize]) -> Gifts {
         let serving = |bucket: usize| {
-            let (held, target) = (&table.held[bucket], &table.target[bucket]);
+            let (held, target) = (&table.held[bucket], table.target(bucket));
             let stays = held.first().filter(|primary| target.contains(primary));
             stays.or(target.first()).copied().unwrap_or(NodeNumber::MAX)
         };
@@ -165,7 +165,7 @@ impl Gifts {
                 self.piles[giver].of_kind(kind).drain(first..first + len).collect();
             for bucket in given {
                 table.remove(bucket, giver as NodeNumber);
-                for other in &table.target[bucket] {
+                for other in table.target(bucket) {
                     self.shared[usize::from(*other)] += 1;
                 }
                 table.add(bucket, taker);
@@ -230,7 +230,7 @@ impl Gifts {
         outside: Option<usize>,
     ) -> (i32, bool, usize) {
         let neighbour = outside.map(|outside| self.serving[outside]);
-        let others = table.target[bucket].iter().filter(|node| usize::from(**node) != giver);
+        let others = table.target(bucket).iter().filter(|node| usize::from(**node) != giver);
         let shared = others.map(|node| self.shared[usize::from(*node)]).sum();
         let (continues, is_near) = match kind {
             CopyKind::Primary => {

@@ -116,7 +116,7 @@ impl<'a> SweepState<'a> {
         let too_many: Vec<bool> = nodes().map(|node| self.has_too_many(node)).collect();
         let too_few: Vec<bool> = nodes().map(|node| self.has_too_few(node)).collect();
         let is_open = |bucket: &usize| {
-            let target = &self.table.target[*bucket];
+            let target = self.table.target(*bucket);
             let helps = too_many[usize::from(self.primary[*bucket])]
                 || target.iter().any(|to| too_few[usize::from(*to)]);
             helps && target.iter().any(|to| self.may_pass(*bucket, *to, only_to_too_few))
@@ -144,7 +144,7 @@ impl<'a> SweepState<'a> {
                 Towards::Lower => Some(bucket + 1),
             };
             let neighbour = neighbour.and_then(|neighbour| self.primary.get(neighbour)).copied();
-            let target = &self.table.target[bucket];
+            let target = self.table.target(bucket);
             let may_take = |to: &NodeNumber| self.may_pass(bucket, *to, only_to_too_few);
             let continues = neighbour.filter(|to| target.contains(to) && may_take(to));
             let may_begin = match beginning {
@@ -213,7 +213,7 @@ impl<'a> SweepState<'a> {
         let mut queue = VecDeque::from(starts);
         while let Some(node) = queue.pop_front() {
             for bucket in &served[usize::from(node)] {
-                for to in self.table.target[*bucket].iter().copied() {
+                for to in self.table.target(*bucket).iter().copied() {
                     if std::mem::replace(&mut seen[usize::from(to)], true) {
                         continue;
                     }

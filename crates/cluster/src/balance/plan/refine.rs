@@ -198,7 +198,7 @@ fn load(table: &PlanTable, node: NodeNumber) -> (u32, &std::ops::RangeInclusive<
 fn holdings(table: &PlanTable) -> Vec<Vec<usize>> {
     let mut holdings = vec![Vec::new(); table.nodes()];
     for bucket in table.buckets() {
-        for node in &table.target[bucket] {
+        for node in table.target(bucket) {
             holdings[usize::from(*node)].push(bucket);
         }
     }

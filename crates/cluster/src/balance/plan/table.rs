@@ -31,11 +31,12 @@ pub(super) struct PlanTable {
     /// For each bucket, its present holders, the primary first. Empty if the bucket is lost; it is then
     /// left out of everything.
     pub(super) held: Vec<Nodes>,
-    /// For each bucket, its holders in the end. Starts as `held` without nodes of weight 0.
-    pub(super) target: Vec<Nodes>,
-    /// For each bucket, whether `target` may differ from `held`.
-    pub(super) touched: Vec<bool>,
-    /// Number of units each node has in `target`.
+    /// The holders in the end of those buckets for which they may differ from `held`. The first entry is
+    /// not used.
+    targets: Vec<Nodes>,
+    /// For each bucket, its place in `targets`; 0 if its holders stay.
+    target_at: Vec<u32>,
+    /// Number of units each node shall have in the end.
     pub(super) count: Vec<u32>,
     /// Buckets that members held before they were away, and do not hold again yet.
     pub(super) reserved: Vec<(NodeNumber, usize)>,
@@ -54,16 +55,8 @@ impl PlanTable {
         let live = held.iter().filter(|holders| !holders.is_empty()).count();
         let copies = map.copies_wanted();
         let shares = shares(&weights, live, copies);
-        let weighted = |node: &NodeNumber| weights[usize::from(*node)] > 0;
-        let target: Vec<Nodes> = if weights.contains(&0) {
-            held.iter().map(|holders| holders.iter().copied().filter(weighted).collect()).collect()
-        } else {
-            held.clone()
-        };
-        let differs = |bucket: usize| target[bucket].len() != held[bucket].len();
-        let touched = (0..held.len()).map(differs).collect();
         let mut count = vec![0; members.len()];
-        for node in target.iter().flatten() {
+        for node in held.iter().flatten() {
             count[usize::from(*node)] += 1;
         }
         let bounds = shares.iter().map(|share| share.totals()).collect();
@@ -71,19 +64,53 @@ impl PlanTable {
         let number = |bucket: Hashmask| map.place_of_bucket(bucket).map(|place| numbers[place]);
         let last_received = map.loads().iter().map(|load| load.last_received.and_then(number));
         let (last_received, reserved) = (last_received.collect(), reserved(map, &numbers));
-        PlanTable {
+        let mut table = PlanTable {
             copies,
             shares,
             bounds,
             zones,
             places,
+            target_at: vec![0; held.len()],
+            targets: vec![Nodes::new()],
             held,
-            target,
-            touched,
             count,
             reserved,
             last_received,
+        };
+        if weights.contains(&0) {
+            table.remove_weightless(&weights);
         }
+        table
+    }
+
+    /// Removes the units of nodes without weight: these shall hold nothing.
+    fn remove_weightless(&mut self, weights: &[u32]) {
+        for bucket in 0..self.held.len() {
+            let weightless = |node: &NodeNumber| weights[usize::from(*node)] == 0;
+            let gone: Nodes = self.held[bucket].iter().copied().filter(weightless).collect();
+            gone.into_iter().for_each(|node| self.remove(bucket, node));
+        }
+    }
+
+    /// Returns the holders that a bucket shall have in the end, as far as they are planned.
+    pub(super) fn target(&self, bucket: usize) -> &Nodes {
+        match self.target_at[bucket] {
+            0 => &self.held[bucket],
+            at => &self.targets[at as usize],
+        }
+    }
+
+    fn target_mut(&mut self, bucket: usize) -> &mut Nodes {
+        if self.target_at[bucket] == 0 {
+            self.target_at[bucket] = self.targets.len() as u32;
+            self.targets.push(self.held[bucket].clone());
+        }
+        &mut self.targets[self.target_at[bucket] as usize]
+    }
+
+    /// Returns whether the target of a bucket may differ from its present holders.
+    pub(super) fn is_touched(&self, bucket: usize) -> bool {
+        self.target_at[bucket] != 0
     }
 
     pub(super) fn nodes(&self) -> usize {
@@ -100,25 +127,25 @@ impl PlanTable {
     }
 
     pub(super) fn is_target(&self, bucket: usize, node: NodeNumber) -> bool {
-        self.target[bucket].contains(&node)
+        self.target(bucket).contains(&node)
     }
 
     pub(super) fn add(&mut self, bucket: usize, node: NodeNumber) {
-        self.target[bucket].push(node);
-        self.touched[bucket] = true;
+        self.target_mut(bucket).push(node);
         self.count[usize::from(node)] += 1;
     }
 
     pub(super) fn remove(&mut self, bucket: usize, node: NodeNumber) {
-        let rank = self.target[bucket].iter().position(|holder| *holder == node);
-        self.target[bucket].remove(rank.expect("only a unit that is there is removed"));
-        self.touched[bucket] = true;
+        let target = self.target_mut(bucket);
+        let rank = target.iter().position(|holder| *holder == node);
+        target.remove(rank.expect("only a unit that is there is removed"));
         self.count[usize::from(node)] -= 1;
     }
 
     /// Returns the number of units of a bucket in a zone.
     pub(super) fn in_zone(&self, bucket: usize, zone: u16) -> usize {
-        self.target[bucket].iter().filter(|node| self.zones.of[usize::from(**node)] == zone).count()
+        let zone_of = |node: &NodeNumber| self.zones.of[usize::from(*node)];
+        self.target(bucket).iter().filter(|node| zone_of(node) == zone).count()
     }
 
     /// Returns whether the node's zone has room for one more unit of the bucket.
@@ -130,9 +157,9 @@ impl PlanTable {
     /// Returns the number of copies to make to get from `held` to `target`.
     pub(super) fn copies_to_make(&self) -> usize {
         let new = |bucket: usize| {
-            self.target[bucket].iter().filter(move |node| !self.is_held(bucket, **node)).count()
+            self.target(bucket).iter().filter(move |node| !self.is_held(bucket, **node)).count()
         };
-        self.buckets().filter(|bucket| self.touched[*bucket]).map(new).sum()
+        self.buckets().filter(|bucket| self.is_touched(*bucket)).map(new).sum()
     }
 }
 

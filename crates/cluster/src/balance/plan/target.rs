@@ -20,7 +20,7 @@ pub(super) fn aim(table: &mut PlanTable) -> bool {
     give_back(table, &wanted);
     let placed = place_missing_units(table, &wanted);
     let given = give_surplus(table, &wanted);
-    let units: usize = table.buckets().map(|bucket| table.target[bucket].len()).sum();
+    let units: usize = table.buckets().map(|bucket| table.target(bucket).len()).sum();
     placed && given && units - table.copies_to_make() == keepable && crowded_units(table) == 0
 }
 
@@ -50,7 +50,7 @@ fn rest(table: &PlanTable, node: usize) -> bool {
 /// copies (and a zone may hold of them), no more on a node than it shall have in the end.
 fn keepable(table: &PlanTable, wanted: &[u32]) -> usize {
     let of_bucket = |bucket: usize| {
-        let units = table.target[bucket].len();
+        let units = table.target(bucket).len();
         let spread = if table.zones.matter {
             let zones = 0..table.zones.count as u16;
             zones.map(|zone| table.in_zone(bucket, zone).min(table.zones.limit)).sum()
@@ -69,14 +69,14 @@ fn keepable(table: &PlanTable, wanted: &[u32]) -> usize {
 /// As long as a node has too many, its units go from a whole run of buckets.
 fn drop_extra_units(table: &mut PlanTable, wanted: &[u32]) {
     let mut previous: Option<NodeNumber> = None;
-    for bucket in 0..table.target.len() {
-        while table.target[bucket].len() > table.copies {
+    for bucket in 0..table.held.len() {
+        while table.target(bucket).len() > table.copies {
             let goes_too = |node: &NodeNumber| {
                 table.is_target(bucket, *node)
                     && table.count[usize::from(*node)] > wanted[usize::from(*node)]
                     && table.last_received[usize::from(*node)] != Some(bucket)
             };
-            let any = || fullest(table, wanted, bucket, table.target[bucket].iter().copied());
+            let any = || fullest(table, wanted, bucket, table.target(bucket).iter().copied());
             let node = previous.filter(goes_too).unwrap_or_else(any);
             table.remove(bucket, node);
             previous = Some(node);
@@ -107,7 +107,7 @@ fn loosen_crowded_zones(table: &mut PlanTable, wanted: &[u32]) {
         return;
     }
     let mut unavoidable = unavoidable_crowding(table, wanted);
-    for bucket in 0..table.target.len() {
+    for bucket in 0..table.held.len() {
         for zone in 0..table.zones.count as u16 {
             while table.in_zone(bucket, zone) > table.zones.limit {
                 if unavoidable[usize::from(zone)] > 0 {
@@ -115,7 +115,7 @@ fn loosen_crowded_zones(table: &mut PlanTable, wanted: &[u32]) {
                     break;
                 }
                 let here = |node: &NodeNumber| table.zones.of[usize::from(*node)] == zone;
-                let nodes = table.target[bucket].iter().copied().filter(here);
+                let nodes = table.target(bucket).iter().copied().filter(here);
                 let node = fullest(table, wanted, bucket, nodes);
                 table.remove(bucket, node);
             }
@@ -153,7 +153,7 @@ fn give_back(table: &mut PlanTable, wanted: &[u32]) {
         if !has_room || table.held[bucket].is_empty() || table.is_target(bucket, node) {
             continue;
         }
-        if table.target[bucket].len() < table.copies {
+        if table.target(bucket).len() < table.copies {
             if table.zone_has_room(bucket, node) {
                 table.add(bucket, node);
             }
@@ -161,7 +161,7 @@ fn give_back(table: &mut PlanTable, wanted: &[u32]) {
         }
         let above = |it: &NodeNumber| table.count[usize::from(*it)] > wanted[usize::from(*it)];
         let fits = |it: &NodeNumber| above(it) && zone_has_room_after(table, bucket, *it, node);
-        let givers: Vec<NodeNumber> = table.target[bucket].iter().copied().filter(fits).collect();
+        let givers: Vec<NodeNumber> = table.target(bucket).iter().copied().filter(fits).collect();
         let giver = if givers.is_empty() {
             exchange_giver(table, wanted, &mut returns, bucket)
                 .filter(|giver| zone_has_room_after(table, bucket, *giver, node))
@@ -200,7 +200,7 @@ fn exchange_giver(
                 && table.count[usize::from(*it)] > wanted[usize::from(*it)]
                 && zone_has_room_after(table, *earlier, *it, *giver)
         };
-        if let Some(instead) = table.target[*earlier].iter().copied().find(fits) {
+        if let Some(instead) = table.target(*earlier).iter().copied().find(fits) {
             table.remove(*earlier, instead);
             table.add(*earlier, *giver);
             return Some(core::mem::replace(giver, instead));
@@ -235,7 +235,7 @@ impl NodesWithRoom {
 /// Gives every bucket its full number of units. A run of neighbouring buckets gets them on the same nodes,
 /// until those have their fair part of all missing units; then the least loaded nodes follow.
 fn place_missing_units(table: &mut PlanTable, wanted: &[u32]) -> bool {
-    let missing = |bucket: usize| table.copies.saturating_sub(table.target[bucket].len());
+    let missing = |bucket: usize| table.copies.saturating_sub(table.target(bucket).len());
     let units: usize = table.buckets().map(missing).sum();
     if units == 0 {
         return true;
@@ -244,12 +244,12 @@ fn place_missing_units(table: &mut PlanTable, wanted: &[u32]) -> bool {
     let mut parts = fair_parts(table, wanted, units);
     let mut all_fit = true;
     let mut previous = Nodes::new();
-    for bucket in 0..table.target.len() {
-        if table.held[bucket].is_empty() || table.target[bucket].len() >= table.copies {
+    for bucket in 0..table.held.len() {
+        if table.held[bucket].is_empty() || table.target(bucket).len() >= table.copies {
             continue;
         }
         let mut takers = Nodes::new();
-        while table.target[bucket].len() < table.copies {
+        while table.target(bucket).len() < table.copies {
             let fits = |node: &NodeNumber| {
                 !table.is_target(bucket, *node) && table.zone_has_room(bucket, *node)
             };
@@ -304,10 +304,10 @@ pub(super) fn place_by_exchange(
                 && zone_has_room_after(table, other, **node, with_room)
         };
         let is_there = table.is_target(other, with_room);
-        let node = if is_there { None } else { table.target[other].iter().find(swaps) };
+        let node = if is_there { None } else { table.target(other).iter().find(swaps) };
         node.map(|node| (with_room, other, *node))
     };
-    let others = 0..table.target.len();
+    let others = 0..table.held.len();
     let found =
         room.nodes().find_map(|node| others.clone().find_map(|other| exchange(node, other)));
     let Some((with_room, other, node)) = found else { return false };

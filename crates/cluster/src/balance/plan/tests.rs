@@ -1,7 +1,7 @@
 //! Plans of examples. `sim/tests` shows that plans are optimal for every history.
 
 use super::*;
-use crate::map::{Boot, Change, ClusterSettings, Endpoints, LogIndex, Member, Zone};
+use crate::map::{Boot, Change, ClusterSettings, Endpoints, LeaveWay, LogIndex, Member, Zone};
 use placement::Mask;
 
 fn member(id: u64) -> Member {
@@ -217,7 +217,11 @@ fn a_node_that_was_away_gets_its_own_buckets_again_and_nothing_else_moves() {
             let (node, expected) = (bucket.backups()[0], bucket.epoch);
             cluster.commit(&Change::Promote { bucket: bucket.hashmask, node, expected });
         }
-        cluster.commit(&Change::Away { node: away, absence: core::time::Duration::from_secs(60) });
+        cluster.commit(&Change::Away {
+            node: away,
+            absence: core::time::Duration::from_secs(60),
+            way: LeaveWay::Quick,
+        });
         let plan = Plan::of(&cluster.map);
         cluster.carry_out(&plan);
         let plan = cluster.join(Member { boot: Boot(2), ..member(2) });

@@ -67,7 +67,7 @@ pub(super) fn entry(name: &str) -> LogEntry {
 fn name_of(entry: &LogEntry) -> Option<String> {
     entry.changes.iter().find_map(|change| match change {
         Change::Join(member) => Some(member.name.clone()),
-        Change::Leave(_)
+        Change::Leave { .. }
         | Change::Away { .. }
         | Change::Forget(_)
         | Change::Dead(_)

@@ -6,7 +6,7 @@ use placement::Hashmask;
 
 use super::super::{Answer, OperatorRequest};
 use super::world::{World, member, request};
-use crate::map::{Boot, Member, NodeId};
+use crate::map::{Boot, LeaveWay, Member, NodeId};
 
 fn held(t: &World, node: u64) -> Vec<Hashmask> {
     let map = t.map();
@@ -14,8 +14,12 @@ fn held(t: &World, node: u64) -> Vec<Hashmask> {
     held.map(|bucket| bucket.hashmask).collect()
 }
 
+fn leave_request(absence: Duration) -> OperatorRequest {
+    OperatorRequest::LeaveFor { absence, way: LeaveWay::Safe }
+}
+
 fn leave_for(t: &mut World, node: u64, seconds: u64) {
-    let asked = t.ask(node, OperatorRequest::LeaveFor(Duration::from_secs(seconds)));
+    let asked = t.ask(node, leave_request(Duration::from_secs(seconds)));
     t.run_until(|t| t.answers.contains_key(&asked));
     assert_eq!(t.gone(node), format!("LeftFor({seconds}s)"));
 }
@@ -51,7 +55,7 @@ fn places_are_kept_no_longer_than_was_asked_for() {
 fn nobody_is_away_for_ever() {
     let mut t = World::of(2);
     for long in [Duration::ZERO, Duration::from_secs(100_000)] {
-        let asked = t.ask(2, OperatorRequest::LeaveFor(long));
+        let asked = t.ask(2, leave_request(long));
         t.run_until(|t| t.answers.contains_key(&asked));
         let text = "a node can be away for 1s to 24h";
         assert_eq!(t.answers[&asked], Answer::Refused(text.into()));

@@ -253,7 +253,7 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
         let recreated = |it: &Change| match it {
             Change::Recreate { node, from, .. } => Some((*node, *from)),
             Change::Join(_)
-            | Change::Leave(_)
+            | Change::Leave { .. }
             | Change::Away { .. }
             | Change::Forget(_)
             | Change::Dead(_)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::{CLUSTER, World, member, ms, request};
-use crate::control::{Answer, Input, JoinRequest, Message, OperatorRequest, PROTOCOL_VERSION};
+use crate::control::{Answer, Input, JoinRequest, Message, OperatorRequest, ProtocolRange};
 use crate::map::{Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
 fn refusal(request: JoinRequest) -> String {
@@ -16,13 +16,28 @@ fn refusal(request: JoinRequest) -> String {
 }
 
 #[test]
+fn a_node_of_a_neighbouring_release_joins() {
+    let ours = ProtocolRange::OURS;
+    for versions in [
+        ProtocolRange { newest: ours.newest + 1, ..ours },
+        ProtocolRange { oldest: ours.oldest - 1, ..ours },
+    ] {
+        let mut t = World::of(2);
+        t.join_as(JoinRequest { versions, ..request(member(3)) });
+        t.run(ms(1_000));
+        assert!(t.map().member(member(3).id).is_some(), "{versions}");
+    }
+}
+
+#[test]
 fn a_node_that_does_not_fit_is_told_why_in_one_line() {
     let fits = || request(member(3));
-    let version = PROTOCOL_VERSION + 1;
+    let ours = ProtocolRange::OURS;
+    let versions = ProtocolRange { oldest: ours.newest + 1, newest: ours.newest + 1 };
     assert_eq!(
-        refusal(JoinRequest { version, ..fits() }),
+        refusal(JoinRequest { versions, ..fits() }),
         format!(
-            "protocol version mismatch: the cluster uses {PROTOCOL_VERSION}, the joining node {version}"
+            "protocol version mismatch: the cluster speaks {ours}, the joining node {versions}"
         )
     );
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Handovers, splits, fills and proposals that interfere with each other.
 
-use placement::Hashmask;
+use placement::{Hashmask, Mask};
 use sim_engine::Quality;
 
-use super::world::{World, ms};
+use super::world::{CALM, World, ms};
 use crate::balance::{BucketSize, Condition, SizeReport, Vitals};
 use crate::control::{Answer, Input, OperatorRequest};
 use crate::map::NodeId;
@@ -45,7 +45,7 @@ fn a_split_ends_a_handover_and_the_primary_goes_on() {
     // The answer of the data plane comes too late: it promotes nothing.
     let before = t.map();
     t.release_drains(1);
-    t.give(NodeId(1), Input::Drained { bucket: paused, epoch });
+    t.give(NodeId(1), Input::Drained { buckets: vec![(paused, epoch)] });
     for child in paused.split() {
         assert_eq!(before.bucket(child).unwrap().primary(), Some(NodeId(1)));
     }
@@ -118,13 +118,14 @@ fn a_fill_that_named_an_older_epoch_adds_no_copy() {
     t.hold_fills(1);
     t.join(2);
     t.run_until(|t| !t.node(1).fills.is_empty());
-    let (attempt, filled, _) = t.node(1).fills[0];
+    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let filled = buckets[0];
     let epoch = t.map().bucket(filled).unwrap().epoch;
     // Another change of the bucket: a copy that does not exist is dropped.
     t.give(NodeId(1), Input::OutOfSync { bucket: filled, node: NodeId(2), epoch });
     t.run(ms(20));
     assert!(t.map().bucket(filled).unwrap().epoch > epoch);
-    t.give(NodeId(1), Input::FillDone { attempt, epoch });
+    t.give(NodeId(1), Input::FillDone { attempt, filled: vec![(filled, epoch)] });
     t.run(ms(20));
     assert!(!t.map().bucket(filled).unwrap().is_held_by(NodeId(2)), "the taker has let it go");
     t.release_fills(1);
@@ -268,4 +269,104 @@ fn a_move_is_told_by_those_who_take_part_in_it() {
     t.give(NodeId(2), Input::LookAround);
     t.run(ms(50));
     assert_eq!(t.node(2).control.sights()[&NodeId(1)].moving, None);
+}
+
+/// Returns a node with 256 buckets that fills a second one, and holds its fills.
+fn two_with_small_buckets() -> World {
+    let mut t = World::new(1, CALM);
+    t.mask = Mask::M00FF;
+    t.found(1);
+    t.run_until(|t| t.is_member(1));
+    t.hold_fills(1);
+    t.join(2);
+    t.run_until(|t| !t.node(1).fills.is_empty());
+    t
+}
+
+fn held_by(t: &World, node: u64) -> usize {
+    t.map().buckets().filter(|bucket| bucket.is_held_by(NodeId(node))).count()
+}
+
+#[test]
+fn small_buckets_move_together_and_become_copies_in_one_step() {
+    let mut t = two_with_small_buckets();
+    let buckets = t.node(1).fills[0].1.clone();
+    assert_eq!(buckets.len(), 16, "as many slots as one of 16 buckets has");
+    let before = t.control(1).applied();
+    t.release_fills(1);
+    t.hold_fills(1);
+    t.run_until(|t| held_by(t, 2) > 0);
+    assert_eq!(held_by(&t, 2), 16);
+    assert_eq!(t.control(1).applied().0, before.0 + 1);
+    t.release_fills(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn a_move_that_is_cut_short_adds_what_was_copied_and_goes_on() {
+    let mut t = two_with_small_buckets();
+    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let copied = buckets[..3].to_vec();
+    let epoch = |bucket| t.map().bucket(bucket).unwrap().epoch;
+    let filled = copied.iter().map(|bucket| (*bucket, epoch(*bucket))).collect();
+    t.give(NodeId(1), Input::FillDone { attempt, filled });
+    t.run_until(|t| held_by(t, 2) > 0);
+    assert!(copied.iter().all(|it| t.map().bucket(*it).unwrap().is_held_by(NodeId(2))));
+    assert_eq!(held_by(&t, 2), 3);
+    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != attempt));
+    t.release_fills(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn buckets_that_changed_meanwhile_are_left_out_of_a_move() {
+    let mut t = two_with_small_buckets();
+    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let buckets = buckets.clone();
+    let epoch = |bucket| t.map().bucket(bucket).unwrap().epoch;
+    let filled: Vec<_> = buckets.iter().map(|bucket| (*bucket, epoch(*bucket))).collect();
+    let (changed, old) = filled[5];
+    t.give(NodeId(1), Input::OutOfSync { bucket: changed, node: NodeId(2), epoch: old });
+    t.run(ms(20));
+    t.give(NodeId(1), Input::FillDone { attempt, filled });
+    t.run_until(|t| held_by(t, 2) > 0);
+    assert_eq!(held_by(&t, 2), 15);
+    assert!(!t.map().bucket(changed).unwrap().is_held_by(NodeId(2)), "the taker has let it go");
+    t.release_fills(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn buckets_that_are_handed_over_together_are_served_again_together() {
+    let mut t = two_with_small_buckets();
+    t.hold_drains(1);
+    t.release_fills(1);
+    t.run_until(|t| !t.node(1).drains.is_empty());
+    let drains = t.node(1).drains.clone();
+    assert_eq!(drains.len(), 16);
+    t.run(ms(1_300));
+    for (bucket, epoch) in drains {
+        let state = t.map().bucket(bucket).unwrap().clone();
+        assert!(state.epoch > epoch && state.primary() == Some(NodeId(1)), "{state:?}");
+    }
+    t.release_drains(1);
+    t.settle();
+    t.assert_balanced();
+}
+
+#[test]
+fn a_new_node_is_filled_as_soon_as_it_knows_the_map() {
+    let mut t = World::of(3);
+    t.join(4);
+    t.run_until(|t| t.is_member(4));
+    let begun = t.now;
+    let is_filled = |t: &World| {
+        let fills = |id| t.node(id).fills.iter();
+        [1, 2, 3].into_iter().any(|id| fills(id).any(|(_, _, taker)| *taker == NodeId(4)))
+    };
+    t.run_until(is_filled);
+    assert!(t.now.since(begun) < ms(150), "{:?}", t.now.since(begun));
 }

@@ -18,7 +18,7 @@ use crate::Moment;
 use crate::consensus::Saved;
 use crate::data::Order;
 use crate::map::{
-    Boot, ClusterSettings, Endpoints, Epoch, Generation, Map, NodeId, Peer, Setting, Zone,
+    Boot, ClusterSettings, Endpoints, Epoch, Generation, LeaveWay, Map, NodeId, Peer, Setting, Zone,
 };
 use crate::rules::{self, BrokenRule, Rule};
 
@@ -38,13 +38,13 @@ pub(super) fn member(id: u64) -> Member {
         name: format!("n{id}"),
         weight: 1,
         zone: Zone::default(),
-        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0 },
+        at: Endpoints { host: "here".into(), client: 6379, peer: 16379, http: 0, replica: 0 },
     }
 }
 
 pub(super) fn request(member: Member) -> JoinRequest {
     JoinRequest {
-        version: PROTOCOL_VERSION,
+        versions: ProtocolRange::OURS,
         member,
         cluster: None,
         skew: Duration::ZERO,
@@ -84,6 +84,8 @@ pub(super) struct World {
 }
 
 pub(super) struct Node {
+    /// Requests of full nodes to make room.
+    pub(super) debts: Vec<(NodeId, u64)>,
     pub(super) control: Control,
     pub(super) me: Peer,
     rate: ClockRate,
@@ -100,7 +102,7 @@ pub(super) struct Node {
     /// True if fills begin but never end.
     pub(super) holds_fills: bool,
     pub(super) holds_drains: bool,
-    pub(super) fills: Vec<(balance::Attempt, Hashmask, NodeId)>,
+    pub(super) fills: Vec<(balance::Attempt, Vec<Hashmask>, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
     /// Set once it was asked to hand over everything to another generation.
     pub(super) hands_over: bool,
@@ -203,7 +205,7 @@ impl World {
     }
 
     pub(super) fn leave(&mut self, node: u64) -> u64 {
-        self.ask(node, OperatorRequest::Leave)
+        self.ask(node, OperatorRequest::Leave(LeaveWay::Safe))
     }
 
     pub(super) fn set(&mut self, node: u64, setting: Setting) -> u64 {
@@ -274,8 +276,8 @@ impl World {
         let node = self.nodes.get_mut(&NodeId(node)).unwrap();
         node.holds_fills = false;
         let (id, fills) = (node.me.id, std::mem::take(&mut node.fills));
-        for (attempt, bucket, _) in fills {
-            self.finish_fill(id, attempt, bucket);
+        for (attempt, buckets, _) in fills {
+            self.finish_fill(id, attempt, &buckets);
         }
     }
 
@@ -511,6 +513,7 @@ impl World {
         };
         let start = Start { me, cluster: CLUSTER, seed: 5, begin, welcome };
         let node = Node {
+            debts: Vec::new(),
             control: Control::new(clock, start),
             me: peer,
             rate,
@@ -550,24 +553,30 @@ impl World {
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
             Action::Lease { until } => node.lease_until = until,
-            Action::Order(Order::Fill { attempt, bucket, taker }) => {
-                node.fills.push((attempt, bucket, taker));
+            Action::Order(Order::Fill { attempt, buckets, taker }) => {
+                node.fills.push((attempt, buckets.clone(), taker));
                 if !node.holds_fills {
-                    self.finish_fill(id, attempt, bucket);
+                    self.finish_fill(id, attempt, &buckets);
+                }
+            }
+            Action::Order(Order::Narrow { attempt, buckets }) => {
+                for (_, known, _) in node.fills.iter_mut().filter(|(it, ..)| *it == attempt) {
+                    known.retain(|bucket| buckets.contains(bucket));
                 }
             }
             Action::Order(Order::Cancel { attempt }) => {
                 node.fills.retain(|(known, ..)| *known != attempt);
             }
-            Action::Order(Order::Pause { bucket, epoch, .. }) => {
-                node.paused.insert(bucket, epoch);
-                node.drains.push((bucket, epoch));
+            Action::Order(Order::Pause { buckets, .. }) => {
+                node.paused.extend(buckets.iter().copied());
+                node.drains.extend(buckets.iter().copied());
                 if !node.holds_drains {
-                    let input = Input::Drained { bucket, epoch };
+                    let input = Input::Drained { buckets };
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
             Action::Beat { .. } => {}
+            Action::MakeRoom { node: full, bytes } => node.debts.push((full, bytes)),
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
             Action::Answer { id, answer: Answer::Join(answer) } => self.on_join_answer(id, answer),
@@ -579,12 +588,15 @@ impl World {
         }
     }
 
-    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, bucket: Hashmask) {
+    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, buckets: &[Hashmask]) {
         let node = &self.nodes[&source];
-        let known = node.map.as_ref().and_then(|map| map.bucket(bucket));
-        let input = match known {
-            Some(bucket) => Input::FillDone { attempt, epoch: bucket.epoch },
-            None => Input::FillFailed { attempt },
+        let known = |bucket| node.map.as_ref().and_then(|map| map.bucket(bucket));
+        let known = buckets.iter().filter_map(|bucket| known(*bucket));
+        let filled: Vec<_> = known.map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
+        let input = if filled.is_empty() {
+            Input::FillFailed { attempt }
+        } else {
+            Input::FillDone { attempt, filled }
         };
         let to = node.me;
         self.push(ms(1), Event::Data { to, input });

@@ -11,6 +11,8 @@ use crate::strings::with_bytes;
 
 /// Redis's number for the type string.
 const TYPE_STRING: u32 = 0;
+/// Redis's number for the type hash.
+const TYPE_HASH: u32 = 4;
 /// The number of the only database.
 const DATABASE: u32 = 0;
 
@@ -57,9 +59,18 @@ fn with_database(mut sum: Sha1Digest) -> Sha1Digest {
 
 fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
     match found.value() {
-        value @ (StoredValue::Bytes(_) | StoredValue::Integer(_) | StoredValue::Shared(_)) => {
+        StoredValue::String(value) => {
             mix(sum, &TYPE_STRING.to_be_bytes());
             with_bytes(value, |bytes| mix(sum, bytes));
+        }
+        StoredValue::Hash(hash) => {
+            mix(sum, &TYPE_HASH.to_be_bytes());
+            for (field, value) in hash.pairs() {
+                let mut pair = Sha1Digest::default();
+                field.with_text(|text| mix(&mut pair, text));
+                value.with_text(|text| mix(&mut pair, text));
+                add(sum, &pair);
+            }
         }
     }
     if found.expires_at.is_some() {

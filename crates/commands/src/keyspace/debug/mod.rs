@@ -4,7 +4,10 @@ mod digest; //   Fingerprints of the content.
 mod protocol; // A reply of every type.
 mod sha1; //     The hash behind the fingerprints.
 
+use core::net::SocketAddr;
 use core::time::Duration;
+
+use settings::DebugClients;
 
 use crate::context::Context;
 use crate::glob::glob_matches;
@@ -35,6 +38,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
 /// Runs DEBUG. As in Redis, its subcommands are not subcommands of the table: `COMMAND` does not list them, and one
 /// with too few arguments counts as unknown.
 fn debug(context: &mut Context<'_>) -> Result<(), Error> {
+    check_allowed(context)?;
     let name = context.args.at(1);
     match (name.to_ascii_lowercase().as_slice(), context.args.len()) {
         (b"digest", 2) => digest::digest(context),
@@ -49,6 +53,27 @@ fn debug(context: &mut Context<'_>) -> Result<(), Error> {
         _ => Err(Error::wrong_subcommand_arity("DEBUG", name)),
     }
 }
+
+/// Refuses DEBUG unless the setting allows it to this client.
+fn check_allowed(context: &Context<'_>) -> Result<(), Error> {
+    let is_local = || {
+        let address = context.host.this_client(context.session).address;
+        address.parse().is_ok_and(|address: SocketAddr| address.ip().to_canonical().is_loopback())
+    };
+    let is_allowed = match context.host.settings().enable_debug_command {
+        DebugClients::Nobody => false,
+        DebugClients::Local => is_local(),
+        DebugClients::All => true,
+    };
+    if is_allowed { Ok(()) } else { Err(NOT_ALLOWED) }
+}
+
+/// Redis's words.
+const NOT_ALLOWED: Error = Error::fixed(
+    "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
+     can run it from a local connection, otherwise you need to set this option in the \
+     configuration file, and then restart the server.",
+);
 
 const HELP: &[&str] = &[
     "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",

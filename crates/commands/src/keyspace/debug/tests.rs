@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use settings::DebugClients;
+
 use crate::ActiveExpiry;
 use crate::testing::{TestNode, check, check_on};
 
@@ -99,4 +101,18 @@ fn a_reply_of_every_type_is_told_in_both_protocols() {
         assert!(!raw(&mut node, kind).starts_with("(error)"), "{kind}");
     }
     assert!(raw(&mut node, "verbose").starts_with("(error) ERR Wrong protocol type name."));
+}
+
+#[test]
+fn debug_is_for_those_whom_the_setting_allows() {
+    let mut node = TestNode::default();
+    let refused = "(error) ERR DEBUG command not allowed.";
+    for (clients, is_allowed) in
+        [(DebugClients::Nobody, false), (DebugClients::Local, true), (DebugClients::All, true)]
+    {
+        node.host.settings.enable_debug_command = clients;
+        let reply = node.run("DEBUG SLEEP 0.5");
+        assert_eq!(!reply.starts_with(refused), is_allowed, "{clients:?}: {reply}");
+    }
+    assert_eq!(node.host.slept, Duration::from_secs(1), "twice half a second");
 }

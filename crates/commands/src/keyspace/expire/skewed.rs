@@ -82,7 +82,7 @@ fn every_relative_time_to_live_lasts_its_time() {
 #[test]
 fn a_restored_key_lasts_its_time() {
     let mut node = behind_by(30_000);
-    let dumped = crate::rdb::dump(store::StoredValue::Bytes(b"v"));
+    let dumped = crate::rdb::dump(store::StoredValue::String(store::StringValue::Bytes(b"v")));
     let replies = node.args(1, &[b"RESTORE", b"{a}restored", b"5000", &dumped]);
     assert_eq!(replies[0].to_string(), "OK");
     check_on(&mut node, "> PTTL {a}restored\n(integer) 5000\n> GET {a}restored\n\"v\"");

@@ -1,6 +1,7 @@
 //! Clusters: three primaries with a backup each, ours beside Redis and Valkey. Measures the cost of
 //! a write and a read, and the effect on clients when a node is added.
 pub(crate) mod against; // Our node alone and of three, beside an earlier build.
+mod foreign; // redis-py and ioredis as clients.
 mod grow; //    A fourth node joins three that are full and busy.
 mod hot; //     A bucket that is written to without pause gets its copy.
 mod members; // A cluster of servers: starts it, adds to it, checks its balance.
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::Options;
 use crate::measure::median;
 use crate::servers::{Kind, Tools};
-use grow::Growth;
+use foreign::Library;
+use grow::{Clients, Growth};
 use hot::Hot;
 use members::Members;
 
@@ -55,6 +57,9 @@ pub(crate) fn run(tools: &Tools, options: &Options) -> io::Result<ClusterResults
         if wants("throughput") { measure_throughput(tools, options, rounds)? } else { Vec::new() };
     let growth =
         if wants("growth") { measure_growth(tools, options, rounds)? } else { BTreeMap::new() };
+    if options.only.iter().any(|word| word == "libraries") {
+        measure_libraries(tools, options, rounds)?;
+    }
     let hot = wants("hot").then(|| hot::measure(tools)).transpose()?;
     hot.iter().for_each(|hot| println!("{}", hot.line()));
     Ok(ClusterResults { rounds, throughput, growth, hot })
@@ -69,7 +74,7 @@ fn measure_growth(
     let mut seen: BTreeMap<Kind, Vec<Growth>> = BTreeMap::new();
     for _ in 0..rounds.min(GROWTH_ROUNDS) {
         for kind in tools.kinds() {
-            let grown = grow::measure(tools, kind, options.quick)?;
+            let grown = grow::measure(tools, kind, Clients::Generator, options.quick)?;
             println!("{}", grown.line(kind));
             seen.entry(kind).or_default().push(grown);
         }
@@ -80,6 +85,19 @@ fn measure_growth(
         all.into_iter().nth(middle)
     };
     Ok(seen.into_iter().filter_map(|(kind, all)| Some((kind, middle(all)?))).collect())
+}
+
+/// Prints the growth as common client libraries feel it. Only on request: they have to be installed.
+fn measure_libraries(tools: &Tools, options: &Options, rounds: usize) -> io::Result<()> {
+    for _ in 0..rounds.min(GROWTH_ROUNDS) {
+        for library in [Library::RedisPy, Library::Ioredis] {
+            for kind in tools.kinds() {
+                let grown = grow::measure(tools, kind, Clients::Library(library), options.quick)?;
+                println!("{}: {}", library.name(), grown.line(kind));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn measure_throughput(

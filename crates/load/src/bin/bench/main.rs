@@ -70,7 +70,7 @@ struct Options {
     #[arg(long, global = true, default_value_t = 5)]
     rounds: usize,
     /// Only the cases with all these words, as in `--only GET,P16,1M`; for `cluster`, one of
-    /// `throughput`, `growth` or `hot`.
+    /// `throughput`, `growth`, `libraries` or `hot`.
     #[arg(long, global = true, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these servers.

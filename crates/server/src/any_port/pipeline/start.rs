@@ -75,6 +75,9 @@ impl Pipeline {
             ForwardPlan::Refuse(text) => self.refuse(text),
             ForwardPlan::Quit => self.quit(),
             ForwardPlan::Listen => {
+                // The client sees one server, so it hears events of all keys.
+                let events = super::command(&[b"CLUSTER", b"EVENTS", b"ALL"]);
+                self.send(&here, Use::Main, &events, Due::Ignored);
                 let id = self.connection(&here, Use::Main);
                 if let Some(upstream) = self.upstreams.get_mut(&id) {
                     upstream.send_raw(&command);

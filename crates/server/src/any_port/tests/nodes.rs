@@ -99,8 +99,9 @@ impl Routes for Nodes {
     }
 }
 
-const KEYLESS: [&[u8]; 9] = [
+const KEYLESS: [&[u8]; 10] = [
     b"PING",
+    b"CLUSTER",
     b"CLIENT",
     b"MULTI",
     b"EXEC",

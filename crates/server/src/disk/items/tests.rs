@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use cluster::map::{Boot, ClusterSettings, Endpoints, Member, NodeId, Zone};
 use placement::Mask;
-use store::{Cause, Effect, NewValue, Seed, Touch, UnixMillis, digest_of};
+use store::{Cause, Effect, Element, NewValue, Seed, Touch, UnixMillis, digest_of};
 
 use super::super::memory::Memory;
 use super::*;
@@ -46,7 +46,7 @@ fn head() -> ItemsHead {
     ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 
-/// Returns a few thousand keys, some with an expiry, and one value larger than a record.
+/// Returns a few thousand keys, some with an expiry, one value larger than a record, a small and a large hash.
 fn filled() -> Tables {
     let mut tables = Tables::default();
     for number in 0..3_000_u64 {
@@ -54,8 +54,13 @@ fn filled() -> Tables {
         let key = SEED.key(name.as_bytes());
         let length = if number == 77 { 3 * RECORD_BYTES } else { 20 };
         let text = vec![number as u8; length];
-        let value =
-            if number % 3 == 0 { NewValue::Integer(number as i64) } else { NewValue::Raw(&text) };
+        let fields = if number == 78 { 10_000 } else { 3 };
+        let pairs = pairs(fields);
+        let value = match number {
+            78 | 79 => NewValue::Hash(&pairs),
+            _ if number % 3 == 0 => NewValue::Integer(number as i64),
+            _ => NewValue::Raw(&text),
+        };
         let expires_at = (number % 5 == 0).then_some(UnixMillis(number + 1));
         let at = Position { reign: LogIndex(number % 4), version: Version(0) };
         let (at, table) = tables.0.entry(key.slot()).or_insert((at, SlotTable::default()));
@@ -64,6 +69,16 @@ fn filled() -> Tables {
         let _ = table.apply(&put, at.version, Touch::Nothing, &SEED);
     }
     tables
+}
+
+/// Returns the fields and values of a hash in a row.
+fn pairs(fields: u64) -> Vec<u8> {
+    let mut row = Vec::new();
+    for number in 0..fields {
+        Element::of(format!("field {number}").as_bytes()).write(&mut row);
+        Element::of(b"some value").write(&mut row);
+    }
+    row
 }
 
 fn written() -> (Memory, Tables) {

@@ -110,7 +110,7 @@ impl Feed {
     async fn say_hello(&mut self) -> Result<(), ClientGone> {
         let hello = json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "can_operate": !self.console.token.is_empty(),
+            "can_operate": self.console.door.has_token(),
         });
         // The browser opens another stream soon after one has ended.
         self.post(Bytes::from_static(b"retry: 500\n\n")).await?;

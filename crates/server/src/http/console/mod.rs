@@ -23,10 +23,10 @@ use cluster::map::Map;
 use cluster::status::Status;
 use commands::SlowCommand;
 use parking_lot::Mutex;
-use settings::Secret;
 use tokio::sync::{Semaphore, watch};
 
 use super::HttpSource;
+use super::door::Door;
 pub use crate::watching::Sample;
 
 /// Maximum number of open consoles; each costs a connection and a few small documents a second.
@@ -45,8 +45,6 @@ pub trait ConsoleSource: Send + Sync + 'static {
     fn latest_sample(&self) -> Option<Sample>;
     /// Returns the slow log, newest first.
     fn slow_commands(&self) -> Vec<SlowCommand>;
-    /// Returns whether clients need a password: then their arguments are not shown to everyone.
-    fn needs_password(&self) -> bool;
     /// Requests an operation that the nodes then carry out together. `Err` is the reason for a refusal.
     fn ask(&self, ask: OperatorRequest) -> Result<(), String>;
 }
@@ -54,8 +52,8 @@ pub trait ConsoleSource: Send + Sync + 'static {
 /// State shared by all requests.
 pub(super) struct Console {
     source: Arc<dyn HttpSource>,
-    /// The admin token. An empty token forbids all changes.
-    token: Secret,
+    /// Knows the admin token. Without a token no change is allowed.
+    door: Arc<Door>,
     streams: Arc<Semaphore>,
     stopped: watch::Receiver<()>,
     picture: picture::PictureCache,
@@ -75,12 +73,12 @@ struct Fresh {
 impl Console {
     pub(super) fn new(
         source: Arc<dyn HttpSource>,
-        token: Secret,
+        door: Arc<Door>,
         stopped: watch::Receiver<()>,
     ) -> Console {
         Console {
             source,
-            token,
+            door,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             stopped,
             picture: picture::PictureCache::default(),
@@ -155,10 +153,8 @@ async fn history(State(console): State<Arc<Console>>) -> Response {
     json(shown::hour(&console.source.hour()).into())
 }
 
-async fn slow_log(State(console): State<Arc<Console>>, headers: HeaderMap) -> Response {
-    let is_open = !console.source.needs_password() || admin::has_token(&console, &headers);
-    let detail = if is_open { shown::Detail::Arguments } else { shown::Detail::NamesOnly };
-    json(shown::slow_log(&console.source.slow_commands(), detail).into())
+async fn slow_log(State(console): State<Arc<Console>>) -> Response {
+    json(shown::slow_log(&console.source.slow_commands()).into())
 }
 
 fn json(body: Bytes) -> Response {

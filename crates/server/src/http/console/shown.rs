@@ -5,14 +5,6 @@ use serde_json::{Value, json};
 
 use super::Sample;
 
-/// Amount of detail shown of a slow command.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Detail {
-    Arguments,
-    /// The command's name only: keys and values are for clients that know the password.
-    NamesOnly,
-}
-
 pub(super) fn hour(samples: &[Sample]) -> String {
     let column = |of: &dyn Fn(&Sample) -> u64| -> Value {
         samples.iter().map(|sample| Value::from(of(sample))).collect()
@@ -34,24 +26,19 @@ pub(super) fn hour(samples: &[Sample]) -> String {
     .to_string()
 }
 
-pub(super) fn slow_log(commands: &[SlowCommand], detail: Detail) -> String {
-    let entries: Vec<Value> = commands.iter().map(|command| entry(command, detail)).collect();
-    json!({ "entries": entries, "arguments": detail == Detail::Arguments }).to_string()
+pub(super) fn slow_log(commands: &[SlowCommand]) -> String {
+    let entries: Vec<Value> = commands.iter().map(entry).collect();
+    json!({ "entries": entries }).to_string()
 }
 
-fn entry(command: &SlowCommand, detail: Detail) -> Value {
+fn entry(command: &SlowCommand) -> Value {
     let args = command.args.args();
-    let told = match detail {
-        Detail::Arguments => args.len(),
-        Detail::NamesOnly => args.len().min(1),
-    };
     let text = |place: usize| String::from_utf8_lossy(args.at(place)).into_owned();
     json!({
         "id": command.id,
         "at": command.unix_seconds * 1_000,
         "micros": command.micros,
-        "args": (0..told).map(text).collect::<Vec<_>>(),
-        "more": args.len() - told,
+        "args": (0..args.len()).map(text).collect::<Vec<_>>(),
         "client": command.client_address,
         "name": String::from_utf8_lossy(&command.client_name),
     })
@@ -63,7 +50,7 @@ mod tests {
     use commands::OwnedArgs;
 
     #[test]
-    fn arguments_are_told_only_to_those_who_may_see_them() {
+    fn a_slow_command_is_told_with_its_arguments_as_text() {
         let slow = SlowCommand {
             id: 7,
             unix_seconds: 1_000,
@@ -72,15 +59,8 @@ mod tests {
             client_address: "127.0.0.1:5".to_owned(),
             client_name: Vec::new(),
         };
-        let told = |detail| -> Value {
-            serde_json::from_str(&slow_log(std::slice::from_ref(&slow), detail)).unwrap()
-        };
-        let open = told(Detail::Arguments);
-        assert_eq!(open["entries"][0]["args"], json!(["SET", "key", "\u{fffd}"]));
-        let closed = told(Detail::NamesOnly);
-        assert_eq!(closed["entries"][0]["args"], json!(["SET"]));
-        assert_eq!(closed["entries"][0]["more"], 2);
-        assert_eq!(closed["arguments"], false);
+        let told: Value = serde_json::from_str(&slow_log(&[slow])).unwrap();
+        assert_eq!(told["entries"][0]["args"], json!(["SET", "key", "\u{fffd}"]));
     }
 
     #[test]

@@ -14,6 +14,8 @@ const BOUNDS_MICROS: [u64; 11] =
 #[derive(Clone, Debug, Default)]
 pub struct ClusterMetrics {
     pub epoch: u64,
+    /// Maps that this process has followed.
+    pub map_steps: u64,
     pub generation: u64,
     pub members: u64,
     /// True if this node is the leader, which keeps the log of map changes.
@@ -92,6 +94,8 @@ impl ClusterMetrics {
 
     fn map(&self, page: &mut MetricsPage) {
         page.gauge("map_epoch", "Changes of the map so far.", self.epoch);
+        let help = "Steps in which this node has followed the map since its start; each may be many changes.";
+        page.counter("map_steps_total", help, self.map_steps);
         let help = "Generation of the map: 1, incremented by each takeover.";
         page.gauge("map_generation", help, self.generation);
         page.gauge("members", "Nodes in the map.", self.members);

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use cluster::map::{Change, LogIndex};
+use cluster::map::{Change, LeaveWay, LogIndex};
 
 use super::*;
 
@@ -154,7 +154,7 @@ fn with_the_token_the_cluster_is_operated() {
     assert_eq!(
         asked,
         [
-            OperatorRequest::Leave,
+            OperatorRequest::Leave(LeaveWay::Safe),
             OperatorRequest::Split(None),
             OperatorRequest::Split(bucket),
             OperatorRequest::Set(backups)
@@ -208,9 +208,7 @@ fn without_the_token_from_elsewhere_or_by_get_nothing_is_changed() {
 #[test]
 fn a_node_without_a_token_only_shows() {
     let source = Arc::new(Fake::default());
-    let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (host_names, admin_token) = (Vec::new(), Secret::default());
-    let options = HttpOptions { addr, host_names, admin_token };
+    let options = HttpOptions { admin_token: Secret::default(), ..options() };
     let server = start(options, Arc::<Fake>::clone(&source)).expect("a free port");
     for token in ["", TOKEN] {
         let headers = format!("{JSON}Authorization: Bearer {token}\r\n");
@@ -220,17 +218,6 @@ fn a_node_without_a_token_only_shows() {
     }
     assert_eq!(event(&mut stream(&server)).1["can_operate"], false);
     assert!(source.asked.lock().is_empty());
-}
-
-#[test]
-fn with_a_password_the_arguments_of_slow_commands_are_for_the_token() {
-    let (server, source) = server();
-    assert!(get(&server, "/api/slowlog", LOCAL).contains("secret"));
-    source.needs_password.store(true, Ordering::SeqCst);
-    let closed = get(&server, "/api/slowlog", LOCAL);
-    assert!(closed.contains("GET") && !closed.contains("secret"), "{closed}");
-    let open = get(&server, "/api/slowlog", &format!("{LOCAL}Authorization: Bearer {TOKEN}\r\n"));
-    assert!(open.contains("secret"), "{open}");
 }
 
 #[test]

@@ -105,8 +105,30 @@ fn another_version_is_named_on_both_sides() {
     let error = there.join().expect("no panic").map(|_| ()).expect_err("not that version");
     assert_eq!(
         error.to_string(),
-        format!("protocol versions differ: {PROTOCOL_VERSION} on this node, 99 on the other")
+        format!(
+            "no common protocol version: {} on this node, 99 on the other",
+            ProtocolRange::OURS
+        )
     );
+}
+
+#[test]
+fn a_neighbouring_version_is_accepted_if_the_ranges_overlap() {
+    let ours = ProtocolRange::OURS;
+    let announced = |oldest, newest| {
+        let number = ProtocolRange { oldest, newest }.to_number();
+        let bytes = [&MAGIC[..], &number.to_le_bytes()].concat();
+        read_prefix(&mut &bytes[..]).map_err(|error| error.to_string())
+    };
+    assert_eq!(announced(ours.newest - 1, ours.newest), Ok(()), "it also speaks an older one");
+    assert_eq!(announced(ours.newest, ours.newest + 1), Ok(()), "it also speaks a newer one");
+    let refusal = |there: &str| {
+        Err(format!("no common protocol version: {ours} on this node, {there} on the other"))
+    };
+    let (after, later) = (ours.newest + 1, ours.newest + 2);
+    assert_eq!(announced(after, later), refusal(&format!("{after} to {later}")));
+    let before = ours.oldest - 1;
+    assert_eq!(announced(before, before), refusal(&before.to_string()));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use cluster::consensus::{
     SnapshotData, Term,
 };
 use cluster::control::{
-    Gone, Input, JoinRequest, MapChanged, Message, PROTOCOL_VERSION, Start, Welcome,
+    Gone, Input, JoinRequest, MapChanged, Message, ProtocolRange, Start, Welcome,
 };
 use cluster::map::{
     Boot, Change, ClusterId, ClusterSettings, Endpoints, Generation, LogIndex, Map, Member, NodeId,
@@ -84,20 +84,23 @@ impl DataPlane for FakeData {
         let _slots = self.slots.lock();
         self.state.lock().map = Some(Arc::clone(&changed.map));
     }
-    fn follow_settings(&self, _: &Map) {}
+    fn follow_settings(&self, _: Peer, _: &Map) {}
+    fn make_room(&self, _: NodeId, _: u64) {}
+    fn count_disk_pulse(&self) {}
     fn lease_until(&self, until: Moment) {
         self.state.lock().lease = until;
     }
     fn timers_link(&self, _: Peer, _: TcpStream) {}
     fn order(&self, order: Order) {
         match order {
-            Order::Fill { attempt, bucket, .. } => {
+            Order::Fill { attempt, buckets, .. } => {
                 let map = self.state.lock().map.clone().expect("fills begin by a map");
-                let epoch = map.bucket(bucket).expect("it is there").epoch;
-                self.tell(Input::FillDone { attempt, epoch });
+                let epoch = |bucket| map.bucket(bucket).expect("it is there").epoch;
+                let filled = buckets.into_iter().map(|bucket| (bucket, epoch(bucket))).collect();
+                self.tell(Input::FillDone { attempt, filled });
             }
-            Order::Pause { bucket, epoch, .. } => self.tell(Input::Drained { bucket, epoch }),
-            Order::Cancel { .. } => {}
+            Order::Pause { buckets, .. } => self.tell(Input::Drained { buckets }),
+            Order::Cancel { .. } | Order::Narrow { .. } => {}
         }
     }
     fn met(&self, _: Endpoints) {}
@@ -112,7 +115,7 @@ impl DataPlane for FakeData {
         Some(MergeReply::NotNow)
     }
 
-    fn beat(&self, _: NodeId, _: u64) {}
+    fn beat(&self, _: NodeId, _: u64, _: Vec<BucketLag>) {}
     fn fence(&self) {
         self.state.lock().lease = Moment::START;
     }
@@ -195,7 +198,7 @@ impl Process {
         let any = "127.0.0.1:0".parse().expect("an address");
         let listener = net::listen(any, 16).expect("a free port");
         let peer = listener.local_addr().expect("bound").port();
-        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0 };
+        let at = Endpoints { host: "127.0.0.1".to_owned(), client: 1, peer, http: 0, replica: 0 };
         let (id, boot) = (NodeId(draw_number()), Boot(draw_number()));
         let (name, zone) = (name.to_owned(), Zone::default());
         Process { me: Member { id, boot, name, weight: 1, zone, at }, listener }
@@ -244,7 +247,7 @@ impl FakeNode {
     pub(super) fn join_with(name: &str, at: &FakeNode, secret: &str) -> Result<FakeNode, String> {
         let process = Process::new(name);
         let request = JoinRequest {
-            version: PROTOCOL_VERSION,
+            versions: ProtocolRange::OURS,
             member: process.me.clone(),
             cluster: None,
             skew: Duration::ZERO,

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::foreign::{ForeignLoad, Library};
 use super::members::{Members, PRIMARIES};
-use super::paced::{self, Keys, Paced, Samples, Work};
+use super::paced::{self, Keys, Load, Paced, Work};
 use crate::servers::{Kind, Tools};
 
 const KEYS: u64 = 1_000_000;
@@ -23,6 +24,46 @@ pub(crate) struct Growth {
     pub(crate) after: Waits,
     /// The longest wait of a command for the handover of a bucket, if the server reports it.
     pub(crate) longest_handover_micros: Option<u64>,
+    /// Times that the clients have read the whole map because of the growth.
+    #[serde(default)]
+    pub(crate) refreshes: usize,
+}
+
+/// The clients of a growth.
+#[derive(Clone, Copy)]
+pub(super) enum Clients {
+    /// Our load generator.
+    Generator,
+    Library(Library),
+}
+
+enum Running {
+    Generator(Paced),
+    Library(ForeignLoad),
+}
+
+impl Clients {
+    fn start(self, seed: std::net::SocketAddr, keys: u64) -> io::Result<Running> {
+        match self {
+            Clients::Generator => {
+                let (value_bytes, per_second) = (VALUE_BYTES, PER_SECOND);
+                let work = Work { keys: Keys::Each(keys), value_bytes, per_second };
+                Ok(Running::Generator(Paced::start(seed, &work)))
+            }
+            Clients::Library(library) => {
+                ForeignLoad::start(library, seed, keys).map(Running::Library)
+            }
+        }
+    }
+}
+
+impl Running {
+    fn end(self) -> io::Result<Load> {
+        match self {
+            Running::Generator(paced) => paced.end(),
+            Running::Library(foreign) => foreign.end(),
+        }
+    }
 }
 
 /// The waits of clients, in microseconds.
@@ -34,13 +75,17 @@ pub(crate) struct Waits {
     pub(crate) longest: f64,
 }
 
-pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Growth> {
+pub(super) fn measure(
+    tools: &Tools,
+    kind: Kind,
+    clients: Clients,
+    quick: bool,
+) -> io::Result<Growth> {
     let keys = if quick { KEYS / 10 } else { KEYS };
     let mut cluster = Members::start(tools, kind)?;
     let seed = cluster.servers[0].address;
     paced::fill(seed, keys, VALUE_BYTES)?;
-    let work = Work { keys: Keys::Each(keys), value_bytes: VALUE_BYTES, per_second: PER_SECOND };
-    let load = Paced::start(seed, &work);
+    let load = clients.start(seed, keys)?;
     std::thread::sleep(BEFORE);
     if kind != Kind::Ours {
         cluster.add(tools)?;
@@ -56,24 +101,19 @@ pub(super) fn measure(tools: &Tools, kind: Kind, quick: bool) -> io::Result<Grow
         Instant::now()
     };
     std::thread::sleep(BEFORE);
-    let samples = load.end()?;
+    let load = load.end()?;
     let handover = |server: &crate::servers::Server| {
         server.info("cluster", "handover_longest_micros").ok().flatten()?.parse::<u64>().ok()
     };
     let longest = cluster.servers.iter().filter_map(handover).max();
-    Ok(growth(&samples, begun, ended, keys, longest))
+    Ok(growth(&load, begun, ended, keys, longest))
 }
 
-fn growth(
-    samples: &Samples,
-    begun: Instant,
-    ended: Instant,
-    keys: u64,
-    longest: Option<u64>,
-) -> Growth {
+fn growth(load: &Load, begun: Instant, ended: Instant, keys: u64, longest: Option<u64>) -> Growth {
     let seconds = ended.duration_since(begun).as_secs_f64();
     let of = |wanted: &dyn Fn(Instant) -> bool| {
-        let mut waits: Vec<f64> = samples
+        let mut waits: Vec<f64> = load
+            .samples
             .iter()
             .filter(|(due, _)| wanted(*due))
             .map(|(_, took)| took.as_secs_f64() * 1e6)
@@ -91,6 +131,7 @@ fn growth(
         during: of(&|due| due >= begun && due < ended),
         after: of(&|due| due >= ended),
         longest_handover_micros: longest,
+        refreshes: load.refreshes.iter().filter(|at| **at >= begun).count(),
     }
 }
 
@@ -144,13 +185,15 @@ impl Growth {
     pub(super) fn line(&self, kind: Kind) -> String {
         format!(
             "{:<12} a fourth node: even after {:.2} s ({:.0} MB/s); p50/p99/p99.9/max us before {}, \
-             during {}, after {}; longest handover {} us",
+             during {}, after {}; p99 ratio {:.2}; {} refreshes; longest handover {} us",
             kind.name(),
             self.seconds,
             self.megabytes_per_second,
             self.before.describe(),
             self.during.describe(),
             self.after.describe(),
+            self.p99_ratio(),
+            self.refreshes,
             self.longest_handover_micros.map_or("-".to_owned(), |micros| micros.to_string()),
         )
     }
@@ -173,7 +216,9 @@ mod tests {
             (due, Duration::from_micros(micros))
         };
         let samples = vec![sample(-5, 10), sample(5, 200), sample(2_000, 30)];
-        let growth = growth(&samples, begun, ended, KEYS, None);
+        let refreshes = samples.iter().map(|(due, _)| *due).collect();
+        let growth = growth(&Load { samples, refreshes }, begun, ended, KEYS, None);
+        assert_eq!(growth.refreshes, 2, "those before do not count");
         let longest =
             [growth.before, growth.during, growth.after].map(|waits| waits.longest.round());
         assert_eq!(longest, [10.0, 200.0, 30.0]);

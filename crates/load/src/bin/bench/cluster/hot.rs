@@ -38,7 +38,7 @@ pub(super) fn measure(tools: &Tools) -> io::Result<Hot> {
     let begun = Instant::now();
     cluster.add(tools)?;
     let ended = cluster.wait_until_even(2)?;
-    let samples = load.end()?;
+    let samples = load.end()?.samples;
     let rate = |from: Instant, to: Instant| rate(&samples, from, to);
     Ok(Hot {
         seconds: ended.duration_since(begun).as_secs_f64(),

@@ -23,6 +23,12 @@ const REFRESH_EVERY: Duration = Duration::from_millis(100);
 /// Requests, each with the time it was due and its latency.
 pub(super) type Samples = Vec<(Instant, Duration)>;
 
+/// The requests of a load, and the times at which its clients read the whole map.
+pub(super) struct Load {
+    pub(super) samples: Samples,
+    pub(super) refreshes: Vec<Instant>,
+}
+
 /// The requests to send.
 #[derive(Clone)]
 pub(super) struct Work {
@@ -42,6 +48,7 @@ pub(super) enum Keys {
 
 pub(super) struct Paced {
     stop: Arc<AtomicBool>,
+    places: Arc<Places>,
     threads: Vec<JoinHandle<io::Result<Samples>>>,
 }
 
@@ -53,17 +60,18 @@ impl Paced {
             let client = ClusterClient::new(Arc::clone(&places));
             thread::spawn(move || work.go_on(number, client, &stop))
         };
-        Paced { threads: (0..THREADS).map(start).collect(), stop }
+        Paced { threads: (0..THREADS).map(start).collect(), stop, places }
     }
 
-    pub(super) fn end(self) -> io::Result<Samples> {
+    pub(super) fn end(self) -> io::Result<Load> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut all = Vec::new();
+        let mut samples = Vec::new();
         for thread in self.threads {
-            let samples = thread.join().map_err(|_| io::Error::other("a client panicked"))?;
-            all.extend(samples?);
+            let more = thread.join().map_err(|_| io::Error::other("a client panicked"))?;
+            samples.extend(more?);
         }
-        Ok(all)
+        let refreshes = self.places.with(|known| std::mem::take(&mut known.refreshes));
+        Ok(Load { samples, refreshes })
     }
 }
 
@@ -133,12 +141,14 @@ struct Known {
     asked: Instant,
     /// True if a client got `MOVED` since.
     is_old: bool,
+    refreshes: Vec<Instant>,
 }
 
 impl Places {
     fn new(seed: SocketAddr) -> Places {
         let at = vec![seed; usize::from(Slot::COUNT)];
-        Places { seed, known: Mutex::new(Known { at, asked: Instant::now(), is_old: false }) }
+        let (asked, is_old, refreshes) = (Instant::now(), false, Vec::new());
+        Places { seed, known: Mutex::new(Known { at, asked, is_old, refreshes }) }
     }
 
     fn with<R>(&self, work: impl FnOnce(&mut Known) -> R) -> R {
@@ -159,6 +169,7 @@ impl Places {
             let is_due = known.is_old && known.asked.elapsed() > REFRESH_EVERY;
             if is_due {
                 (known.asked, known.is_old) = (Instant::now(), false);
+                known.refreshes.push(known.asked);
             }
             is_due
         })

@@ -34,6 +34,7 @@ const byName = (a, b) => a.member.name.localeCompare(b.member.name, "en", { nume
 export function condition(member) {
   if (member.silent_millis) return ["silent", `silent for ${span(member.silent_millis)}`, "bad"];
   if (member.levels?.sick) return ["sick", "sick: gets no more buckets", "bad"];
+  if (member.levels?.full) return ["full", "full: near maxmemory, takes no more copies", "warn"];
   if (member.weight === 0 && member.primaries + member.backups > 0) return ["leaving", "leaving", "warn"];
   if (member.weight === 0) return ["witness", "witness: votes, holds nothing", ""];
   if (member.levels?.busy) return ["moving", "in a move", "move"];

@@ -7,7 +7,7 @@ import { markedBucket } from "./buckets.js";
 /** The token. Never stored: it is gone with the page. */
 let token = "";
 
-export const authorization = () => (token ? { authorization: `Bearer ${token}` } : {});
+const authorization = () => (token ? { authorization: `Bearer ${token}` } : {});
 
 export function begin() {
   $("settings-body").append(
@@ -65,7 +65,6 @@ function unlock() {
   dialog("Unlock", "The token is the content of the file that the node was started with (--admin-token-file). It is kept in this page only.", input, "Unlock", () => {
     token = input.value.trim();
     showOrders();
-    document.dispatchEvent(new Event("unlocked"));
   });
 }
 

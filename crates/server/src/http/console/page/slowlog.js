@@ -3,21 +3,19 @@
 import { $, ask, h, sync, text, whileSeen } from "./dom.js";
 import { on, state } from "./live.js";
 import { ago, nanos } from "./format.js";
-import { authorization } from "./operate.js";
 
 const EVERY_MS = 5000;
 
 export function begin() {
   $("slowlog-body").append(h("ol", { class: "history", id: "slow", tabindex: "0", "aria-label": "Slow commands, the newest first" }));
   whileSeen(EVERY_MS, load);
-  document.addEventListener("unlocked", load);
   on("status", () => { if (!$("slowlog-note").textContent) note([]); });
 }
 
 async function load() {
-  const log = await ask("/api/slowlog", { headers: authorization() });
+  const log = await ask("/api/slowlog");
   if (!log) return;
-  note(log.entries, log.arguments);
+  note(log.entries);
   sync($("slow"), log.entries, {
     key: (it) => it.id,
     make: (it) => h("li", {}, h("time"), h("div", {}, h("strong", {}, nanos(it.micros * 1000)), " ", h("span", { class: "args" }, words(it)), h("div", { class: "why small" }, it.name ? `${it.client} (${it.name})` : it.client))),
@@ -27,11 +25,10 @@ async function load() {
 
 function words(it) {
   const quoted = it.args.map((arg) => (/^[\x21-\x7e]+$/.test(arg) ? arg : JSON.stringify(arg)));
-  return quoted.join(" ") + (it.more ? ` … (${it.more} more)` : "");
+  return quoted.join(" ");
 }
 
-function note(entries, hasArguments = true) {
+function note(entries) {
   const node = state.status?.node ?? "this node";
-  const hidden = hasArguments ? "" : "; arguments are shown after unlocking";
-  text($("slowlog-note"), entries.length ? `of ${node}, the last ${entries.length}${hidden}` : `nothing slow on ${node}`);
+  text($("slowlog-note"), entries.length ? `of ${node}, the last ${entries.length}` : `nothing slow on ${node}`);
 }

@@ -1,0 +1,30 @@
+//! Data structures of hashes, lists, sets and sorted sets: pure memory, without keys, versions and locks.
+//!
+//! Everything is made of [`Element`]s in packed form. A small container is one row of them ([`Row`]), which `store`
+//! keeps in the block of its key. A large one is a [`Table`], a [`List`] or a [`SortedSet`]: many small blocks, so that
+//! no operation moves more than a few kilobytes, and the container can be copied and freed in portions
+//! (docs/decisions/0027).
+//!
+//! Every structure knows its exact memory in the allocator. Hash functions and random numbers come from the caller.
+mod element; //  One element as bytes.
+mod row; //      Elements in a row: the form of small containers, and of all containers on the wire.
+mod table; //    Entries found by their first element: large hashes and sets, the members of a sorted set.
+mod bucket; //   One bucket of a table.
+mod sequence; // Entries found by index or by comparison: lists, the order of a sorted set.
+mod list; //     A large list.
+mod sorted; //   A large sorted set.
+mod score; //    A score as an element, and the order of scores.
+mod block; //    A growing block of bytes.
+mod memory; //   The real size of a block in the allocator.
+
+#[cfg(test)]
+mod testing;
+
+pub use element::Element;
+pub use list::List;
+pub use memory::block_bytes;
+pub use row::{Entries, MalformedRow, Row};
+pub use score::Score;
+pub use sequence::Sequence;
+pub use sorted::{ScoredMember, SortedSet};
+pub use table::{HashBytes, Table, TablePosition};

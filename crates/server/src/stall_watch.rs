@@ -1,0 +1,123 @@
+//! Detects threads that do not come to rest: a worker that is busy with one round for seconds, or the control
+//! thread waiting for the disk. Such a node is sick: it should serve nothing while another node can.
+
+use core::fmt;
+use std::time::{Duration, Instant};
+
+/// A thread that is busy with one thing for longer is stalled.
+const STALLED_AFTER: Duration = Duration::from_secs(2);
+/// A node stays sick for this long after the last stall.
+const SICK_FOR: Duration = Duration::from_secs(5);
+/// If the observer itself did not run for this long, the whole process was suspended: it knows nothing about
+/// the others.
+const BLIND_AFTER: Duration = Duration::from_secs(1);
+
+/// The number of times that a thread began or ended its work: odd while it works.
+pub(crate) type Pulse = u64;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stalled {
+    Worker(usize),
+    Disk,
+}
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stalled::Worker(number) => write!(f, "thread io-{number} does not finish its work"),
+            Stalled::Disk => f.write_str("the disk of the data directory does not finish a write"),
+        }
+    }
+}
+
+/// A change of the node's health.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HealthChange {
+    FellSick(Stalled),
+    Recovered,
+}
+
+pub(crate) struct StallWatch {
+    /// The last pulse of each worker, then of the disk, and since when it is the same.
+    seen: Vec<(Pulse, Instant)>,
+    looked: Instant,
+    sick_until: Option<Instant>,
+}
+
+impl StallWatch {
+    pub(crate) fn new(now: Instant) -> StallWatch {
+        StallWatch { seen: Vec::new(), looked: now, sick_until: None }
+    }
+
+    pub(crate) fn is_sick(&self) -> bool {
+        self.sick_until.is_some()
+    }
+
+    /// Looks at the pulses of all workers and of the disk, which is the last. Called often.
+    pub(crate) fn look(&mut self, now: Instant, pulses: &[Pulse]) -> Option<HealthChange> {
+        let was_blind = now >= self.looked + BLIND_AFTER;
+        self.looked = now;
+        self.seen.resize(pulses.len(), (0, now));
+        let mut stalled = None;
+        for (place, (pulse, seen)) in pulses.iter().zip(&mut self.seen).enumerate() {
+            if *pulse != seen.0 || pulse % 2 == 0 || was_blind {
+                *seen = (*pulse, now);
+            } else if now >= seen.1 + STALLED_AFTER {
+                let is_disk = place + 1 == pulses.len();
+                stalled = Some(if is_disk { Stalled::Disk } else { Stalled::Worker(place) });
+            }
+        }
+        let was_sick = self.is_sick();
+        match stalled {
+            Some(_) => self.sick_until = Some(now + SICK_FOR),
+            None => self.sick_until = self.sick_until.filter(|until| now < *until),
+        }
+        match (was_sick, stalled) {
+            (false, Some(stalled)) => Some(HealthChange::FellSick(stalled)),
+            (true, None) if !self.is_sick() => Some(HealthChange::Recovered),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    /// Looks ten times a second; returns the changes with their times in ticks.
+    fn watch(ticks: u32, pulses: impl Fn(u32) -> [Pulse; 3]) -> Vec<(u32, HealthChange)> {
+        let begun = Instant::now();
+        let mut watch = StallWatch::new(begun);
+        let look = |tick| Some((tick, watch.look(begun + TICK * tick, &pulses(tick))?));
+        (0..ticks).filter_map(look).collect()
+    }
+
+    #[test]
+    fn threads_that_work_or_rest_are_well() {
+        assert_eq!(watch(300, |tick| [u64::from(tick), 8, 2 * u64::from(tick) + 1]), []);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_finish_makes_the_node_sick_until_it_is_well_for_a_while() {
+        let changes = watch(200, |tick| [8, if tick < 40 { 7 } else { 9 + u64::from(tick) }, 2]);
+        let sick = HealthChange::FellSick(Stalled::Worker(1));
+        assert_eq!(changes, [(20, sick), (89, HealthChange::Recovered)]);
+    }
+
+    #[test]
+    fn a_disk_that_does_not_sync_makes_the_node_sick() {
+        let changes = watch(50, |_| [8, 8, 3]);
+        assert_eq!(changes, [(20, HealthChange::FellSick(Stalled::Disk))]);
+    }
+
+    #[test]
+    fn after_a_suspension_of_the_whole_process_nobody_is_blamed() {
+        let begun = Instant::now();
+        let mut watch = StallWatch::new(begun);
+        assert_eq!(watch.look(begun, &[7, 2]), None);
+        assert_eq!(watch.look(begun + Duration::from_secs(9), &[7, 2]), None);
+        assert_eq!(watch.look(begun + Duration::from_millis(9_100), &[7, 2]), None);
+    }
+}
