@@ -244,7 +244,7 @@ impl Balancer {
         match self.intent {
             Intent::Leave(_) if !self.is_marked(view) => return self.mark_again(now, view, out),
             Intent::Leave(way) if self.may_leave(view, way) => {
-                return self.ask_to_leave(now, way, out);
+                return self.ask_to_leave(now, view, way, out);
             }
             Intent::Leave(LeaveWay::Quick) => return self.hand_on(now, view, out),
             // A node of weight 0 carries out its part of the plan, in which it holds nothing.

@@ -147,8 +147,8 @@ impl Control {
             }
             balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::BalanceAction::Propose { planned_at, changes } => {
-                if let [Change::Leave { node, way }] = changes[..] {
-                    return self.propose_to_go(node, way);
+                if let [Change::Leave { way, .. }] = changes[..] {
+                    return self.propose_to_go(way);
                 }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
@@ -164,12 +164,12 @@ impl Control {
 
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
-    fn propose_to_go(&mut self, node: NodeId, way: LeaveWay) {
+    fn propose_to_go(&mut self, way: LeaveWay) {
         if self.balancing.hands_full || self.offers.is_bringing {
             return;
         }
         let stay = self.leaving.as_ref().map_or(Stay::ForGood, |leaving| leaving.stay);
-        self.propose(None, vec![stay.change(node, way)]);
+        self.propose(None, vec![stay.change(self.me.peer(), way)]);
     }
 
     /// Runs the timers that are due.

@@ -32,7 +32,7 @@ pub(super) struct Leader {
     pub(super) lost: LostBuckets,
     pub(super) votes: Votes,
     /// Members that have handed everything on. They lose their vote before they leave.
-    pub(super) leaving: BTreeMap<NodeId, LeaveAnnouncement>,
+    pub(super) leaving: BTreeMap<Peer, LeaveAnnouncement>,
     /// Time since when the places of a node are reserved.
     pub(super) away_since: BTreeMap<NodeId, Moment>,
     /// Entries in the log that are not applied yet.
@@ -72,6 +72,11 @@ impl Leader {
 
     pub(super) fn lease_is(&mut self, lease: Duration) {
         self.shorter = self.shorter.filter(|(shorter, _)| *shorter < lease);
+    }
+
+    /// Returns the announcement of this node's process that wants to leave.
+    pub(super) fn leave_announced_by(&self, node: NodeId) -> Option<&LeaveAnnouncement> {
+        self.leaving.iter().find(|(peer, _)| peer.id == node).map(|(_, announcement)| announcement)
     }
 
     /// Returns whether the log is about to remove this member: it must not get a vote any more.
@@ -208,9 +213,9 @@ impl Control {
             return;
         }
         match entry.changes[..] {
-            [Change::Leave { node, way }] => return self.on_wants_to_go(node, Stay::ForGood, way),
-            [Change::Away { node, absence, way }] => {
-                return self.on_wants_to_go(node, Stay::For(absence), way);
+            [Change::Leave { way, .. }] => return self.on_wants_to_go(from, Stay::ForGood, way),
+            [Change::Away { absence, way, .. }] => {
+                return self.on_wants_to_go(from, Stay::For(absence), way);
             }
             _ => {}
         }

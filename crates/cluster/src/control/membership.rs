@@ -73,10 +73,10 @@ pub(super) enum Stay {
 
 impl Stay {
     /// Returns the change by which the node leaves.
-    pub(super) fn change(self, node: NodeId, way: LeaveWay) -> Change {
+    pub(super) fn change(self, Peer { id: node, boot }: Peer, way: LeaveWay) -> Change {
         match self {
-            Stay::ForGood => Change::Leave { node, way },
-            Stay::For(absence) => Change::Away { node, absence, way },
+            Stay::ForGood => Change::Leave { node, boot, way },
+            Stay::For(absence) => Change::Away { node, boot, absence, way },
         }
     }
 }
@@ -285,7 +285,7 @@ impl Control {
     fn leave_the_quick_way(&mut self) {
         if let Some(leaving) = self.leaving.as_mut().filter(|it| it.way == LeaveWay::Safe) {
             leaving.way = LeaveWay::Quick;
-            let safe = leaving.stay.change(self.me.id, LeaveWay::Safe);
+            let safe = leaving.stay.change(self.me.peer(), LeaveWay::Safe);
             self.proposals.withdraw(&[safe]);
             self.feed_balancer(balance::BalanceInput::Leave(LeaveWay::Quick));
         }
@@ -341,10 +341,10 @@ impl Control {
     }
 
     /// Records at the leader that a member has handed everything on.
-    pub(super) fn on_wants_to_go(&mut self, node: NodeId, stay: Stay, way: LeaveWay) {
+    pub(super) fn on_wants_to_go(&mut self, peer: Peer, stay: Stay, way: LeaveWay) {
         if let Some(leader) = &mut self.leader {
             let announcement = LeaveAnnouncement { stay, way, since: self.now };
-            let known = leader.leaving.entry(node).or_insert(announcement);
+            let known = leader.leaving.entry(peer).or_insert(announcement);
             if way == LeaveWay::Quick {
                 known.way = way;
             }
@@ -382,18 +382,18 @@ impl Control {
     /// Removes members that want to leave and have no vote any more.
     pub(super) fn let_go_who_leaves(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
-        leader.leaving.retain(|node, _| map.member(*node).is_some());
+        leader.leaving.retain(|peer, _| map.member(peer.id).is_some_and(|it| it.peer() == *peer));
         let configuration = self.consensus.configuration();
         let is_free =
-            |node: &NodeId| !configuration.is_voter(*node) && map.load(*node).primaries == 0;
-        let free = leader.leaving.iter().map(|(node, wish)| (*node, *wish));
-        for (node, wish) in free.filter(|(node, _)| is_free(node)).collect::<Vec<_>>() {
-            let changes = vec![wish.stay.change(node, wish.way)];
+            |peer: &Peer| !configuration.is_voter(peer.id) && map.load(peer.id).primaries == 0;
+        let free = leader.leaving.iter().map(|(peer, wish)| (*peer, *wish));
+        for (peer, wish) in free.filter(|(peer, _)| is_free(peer)).collect::<Vec<_>>() {
+            let changes = vec![wish.stay.change(peer, wish.way)];
             let entry = LogEntry { planned_at: None, changes };
             self.put_into_log(entry);
             // If it could not leave after all, it will ask again.
             if let Some(leader) = &mut self.leader {
-                leader.leaving.remove(&node);
+                leader.leaving.remove(&peer);
             }
         }
     }

@@ -133,7 +133,9 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Split(buckets) => buckets.iter().all(|(bucket, epoch)| passed(bucket, epoch)),
         // The same member may be confirmed on purpose: only the log itself shows that it was.
         Change::Join(member) => map.member(member.id).is_none(),
-        Change::Leave { node, .. } | Change::Away { node, .. } => map.member(*node).is_none(),
+        Change::Leave { node, boot, .. } | Change::Away { node, boot, .. } => {
+            map.member(*node).is_none_or(|member| member.boot != *boot)
+        }
         Change::Forget(node) => map.away().all(|(away, _)| away != *node),
         Change::Dead(nodes) => nodes.iter().all(|node| map.member(*node).is_none()),
         Change::Set(_) => false,

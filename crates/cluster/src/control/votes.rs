@@ -136,8 +136,9 @@ impl Control {
     /// Returns whether a member wants to leave and all other voters have been heard since: if one of
     /// them has just died, the leaver's vote is needed until that is decided.
     fn may_do_without(&self, map: &Map, leader: &Leader, node: NodeId) -> bool {
-        let Some(wish) = leader.leaving.get(&node) else { return false };
-        let others = self.consensus.voters().iter().filter(|it| !leader.leaving.contains_key(it));
+        let Some(wish) = leader.leave_announced_by(node) else { return false };
+        let others =
+            self.consensus.voters().iter().filter(|it| leader.leave_announced_by(**it).is_none());
         let mut others = others.filter(|it| **it != self.me.id && map.member(**it).is_some());
         others.all(|it| {
             let was_heard = leader.granter.last_ask(*it) > Some(wish.since);

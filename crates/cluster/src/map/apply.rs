@@ -7,7 +7,7 @@ use placement::Hashmask;
 
 use super::{
     Bucket, Change, ChangeOutcome, ChangeRefusal, DocumentWrite, DropReason, Epoch, LeaveWay, Load,
-    LogIndex, Map, Member, NodeId, RecreateSource,
+    LogIndex, Map, Member, NodeId, Peer, RecreateSource,
 };
 
 impl Map {
@@ -63,8 +63,12 @@ impl Map {
     fn apply_to_parts(&mut self, index: LogIndex, change: &Change) -> ChangeOutcome {
         match change {
             Change::Join(member) => self.join(index, member),
-            Change::Leave { node, way } => self.leave(index, *node, *way),
-            Change::Away { node, absence, way } => self.go_away(index, *node, *absence, *way),
+            Change::Leave { node, boot, way } => {
+                self.leave(index, Peer { id: *node, boot: *boot }, *way)
+            }
+            Change::Away { node, boot, absence, way } => {
+                self.go_away(index, Peer { id: *node, boot: *boot }, *absence, *way)
+            }
             Change::Forget(node) => self.forget_places(*node),
             Change::Dead(nodes) => self.dead(index, nodes),
             Change::AddBackup { bucket, node, expected } => {
@@ -138,8 +142,9 @@ impl Map {
         ChangeOutcome::Applied
     }
 
-    pub(super) fn leave(&mut self, index: LogIndex, node: NodeId, way: LeaveWay) -> ChangeOutcome {
-        if self.member(node).is_none() {
+    pub(super) fn leave(&mut self, index: LogIndex, peer: Peer, way: LeaveWay) -> ChangeOutcome {
+        let node = peer.id;
+        if self.member(node).is_none_or(|member| member.peer() != peer) {
             return ChangeOutcome::Refused(ChangeRefusal::UnknownNode(node));
         }
         // It may hold a lease: only a handover or its death takes a bucket from it.

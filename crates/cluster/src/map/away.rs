@@ -11,7 +11,7 @@ use std::time::Duration;
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
-use super::{Bucket, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId};
+use super::{Bucket, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId, Peer};
 use crate::rules::{Rule, holds};
 
 /// A node that has left for a while, or is back and does not hold all its buckets again.
@@ -67,14 +67,15 @@ impl Map {
     pub(super) fn go_away(
         &mut self,
         index: LogIndex,
-        node: NodeId,
+        peer: Peer,
         absence: Duration,
         way: LeaveWay,
     ) -> ChangeOutcome {
+        let node = peer.id;
         let held = self.buckets().filter(|bucket| bucket.is_held_by(node));
         let buckets: BTreeSet<Hashmask> = held.map(|bucket| bucket.hashmask).collect();
         let name = self.member(node).map(|member| member.name.clone()).unwrap_or_default();
-        let outcome = self.leave(index, node, way);
+        let outcome = self.leave(index, peer, way);
         if outcome == ChangeOutcome::Applied && !buckets.is_empty() {
             Arc::make_mut(&mut self.away).insert(node, Away { name, absence, buckets });
         }

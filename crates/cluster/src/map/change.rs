@@ -6,7 +6,9 @@ use std::time::Duration;
 use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentError, DocumentWrite, Epoch, Generation, LogIndex, Member, NodeId, Setting};
+use super::{
+    Boot, DocumentError, DocumentWrite, Epoch, Generation, LogIndex, Member, NodeId, Setting,
+};
 
 /// A change of the map. A change of a bucket names the bucket's epoch it expects; if that is no longer
 /// its epoch, it does nothing. Giving a *primary* away is `AddBackup(to)`, `Promote(to)`,
@@ -17,15 +19,18 @@ pub enum Change {
     /// A node joins. With a known id and another boot, the old boot counts as dead; with a known id and
     /// the same boot, the node's name, weight and zone are changed.
     Join(Member),
-    /// A node that serves nothing any more leaves.
+    /// A node that serves nothing any more leaves. Only this process of it: an announcement may wait until
+    /// the node runs again under another boot, which nobody has asked to leave.
     Leave {
         node: NodeId,
+        boot: Boot,
         way: LeaveWay,
     },
     /// A node that serves nothing any more leaves, and wants to return within this time: its buckets
     /// are remembered.
     Away {
         node: NodeId,
+        boot: Boot,
         absence: Duration,
         way: LeaveWay,
     },

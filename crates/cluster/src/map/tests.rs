@@ -242,7 +242,7 @@ fn a_process_that_comes_in_again_is_a_member_since_then() {
 }
 
 fn leave(node: NodeId, way: LeaveWay) -> Change {
-    Change::Leave { node, way }
+    Change::Leave { node, boot: member(node).boot, way }
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_node_leaves_safely_only_when_the_others_have_all_copies() {
         |hashmask: &str| ChangeOutcome::Refused(ChangeRefusal::StillNeeded(bucket(hashmask)));
     assert_eq!(log.commit(&leave(A, LeaveWay::Safe)), needed("000F/0000"));
     let absence = Duration::from_secs(60);
-    let away = Change::Away { node: A, absence, way: LeaveWay::Safe };
+    let away = Change::Away { node: A, boot: member(A).boot, absence, way: LeaveWay::Safe };
     assert_eq!(log.commit(&away), needed("000F/0000"));
     for hashmask in Hashmask::all(Mask::M000F).take(15) {
         log.add(&hashmask.to_string(), C);
@@ -304,6 +304,22 @@ fn only_a_node_that_serves_nothing_may_leave() {
     );
 }
 
+#[test]
+fn a_leave_of_an_earlier_process_does_not_remove_its_successor() {
+    let mut log = Log::of_three();
+    for hashmask in Hashmask::all(Mask::M000F) {
+        log.add(&hashmask.to_string(), B);
+        log.promote(&hashmask.to_string(), B);
+    }
+    log.commit(&Change::Join(Member { boot: Boot(2), ..member(A) }));
+    let refused = ChangeOutcome::Refused(ChangeRefusal::UnknownNode(A));
+    assert_eq!(log.commit(&leave(A, LeaveWay::Quick)), refused);
+    let (boot, absence) = (member(A).boot, Duration::from_secs(60));
+    let away = Change::Away { node: A, boot, absence, way: LeaveWay::Quick };
+    assert_eq!(log.commit(&away), refused);
+    assert!(log.map.member(A).is_some() && log.map.away().count() == 0);
+}
+
 /// Returns a log in which A held and handed on everything and is away for a minute; B and C are
 /// members.
 fn with_a_away() -> Log {
@@ -312,7 +328,8 @@ fn with_a_away() -> Log {
         log.add(&hashmask.to_string(), B);
         log.promote(&hashmask.to_string(), B);
     }
-    let away = Change::Away { node: A, absence: Duration::from_secs(60), way: LeaveWay::Quick };
+    let (boot, absence) = (member(A).boot, Duration::from_secs(60));
+    let away = Change::Away { node: A, boot, absence, way: LeaveWay::Quick };
     assert_eq!(log.commit(&away), ChangeOutcome::Applied);
     log
 }

@@ -67,11 +67,14 @@ impl Balancer {
     pub(super) fn ask_to_leave(
         &mut self,
         now: Moment,
+        view: PlanView,
         way: LeaveWay,
         out: &mut Vec<BalanceAction>,
     ) {
-        let changes = vec![Change::Leave { node: self.me, way }];
-        out.push(BalanceAction::Propose { planned_at: None, changes });
+        if let Some(Member { id: node, boot, .. }) = view.map.member(self.me) {
+            let changes = vec![Change::Leave { node: *node, boot: *boot, way }];
+            out.push(BalanceAction::Propose { planned_at: None, changes });
+        }
         self.set_event(now, Pace::Soon, out);
     }
 

@@ -219,6 +219,7 @@ fn a_node_that_was_away_gets_its_own_buckets_again_and_nothing_else_moves() {
         }
         cluster.commit(&Change::Away {
             node: away,
+            boot: member(2).boot,
             absence: core::time::Duration::from_secs(60),
             way: LeaveWay::Quick,
         });

@@ -79,7 +79,10 @@ fn a_step_has_just_what_changed() {
     let split = journal.follow(&apply(&mut map, &split)).unwrap();
     assert_eq!(split.buckets, bucket.split().collect::<Vec<_>>());
     let left = journal
-        .follow(&apply(&mut map, &Change::Leave { node: NodeId(2), way: LeaveWay::Quick }))
+        .follow(&apply(
+            &mut map,
+            &Change::Leave { node: NodeId(2), boot: Boot(1), way: LeaveWay::Quick },
+        ))
         .unwrap();
     assert_eq!((left.gone, left.buckets.len()), (vec!["n2".to_owned()], 16));
 }
@@ -167,7 +170,7 @@ fn draw(rng: &mut SplitMix64, map: &Map) -> Change {
     let node = NodeId(id);
     match rng.draw() % 16 {
         0 | 1 => Change::Join(member(id, &format!("n{}", rng.draw() % 2 * 10 + id))),
-        2 => Change::Leave { node, way: LeaveWay::Quick },
+        2 => Change::Leave { node, boot: Boot(1), way: LeaveWay::Quick },
         3 if id > 1 => Change::Dead(BTreeSet::from([node])),
         4 if map.bucket_count() < 200 => Change::Split(vec![(bucket, expected)]),
         5 => Change::Set(Setting::Backups(1)),
