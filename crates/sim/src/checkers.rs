@@ -98,7 +98,7 @@ fn copies_never_fall(before: &Version, after: &Version, change: &Change) {
 
 /// A node that leaves safely takes no copy with it that the settings ask for.
 fn leaver_is_replaced(before: &Version, after: &Version, change: &Change) {
-    let Change::Leave { node, way: LeaveWay::Safe } = change else { return };
+    let Change::Leave { node, way: LeaveWay::Safe, .. } = change else { return };
     let wanted = after.map.copies_wanted();
     for bucket in before.map.buckets().filter(|bucket| bucket.holders.contains(node)) {
         let left = after.map.bucket(bucket.hashmask).map_or(0, |state| state.holders.len());

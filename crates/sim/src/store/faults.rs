@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cluster::Moment;
 use cluster::control::OperatorRequest;
-use cluster::map::{LeaveWay, NodeId, Setting};
+use cluster::map::{LeaveWay, Map, NodeId, Setting};
 use placement::{Hashmask, Mask};
 
 use super::clock::Clock;
@@ -114,7 +114,7 @@ impl Faults {
     fn calm(&mut self, world: &mut World, some: NodeId) {
         match self.rng.below(8) {
             0..=3 => self.join(world),
-            4 if world.nodes.len() > 2 && self.spares(world, &[some]) => {
+            4 if self.another_stays(world, some) && self.spares(world, &[some]) => {
                 let is_back_soon = self.is_rich && self.rng.below(3) == 0;
                 let way = if self.joins % 4 == 3 { LeaveWay::Quick } else { LeaveWay::Safe };
                 let ask = if is_back_soon {
@@ -369,15 +369,22 @@ impl Faults {
         map.buckets().all(|bucket| bucket.holders.iter().any(is_well))
     }
 
+    /// Returns whether a member stays that nobody has asked to leave, besides this one. A cluster of which
+    /// all nodes are asked to leave ends, with everything in it.
+    fn another_stays(&self, world: &World, leaver: NodeId) -> bool {
+        let Some(map) = world.map() else { return false };
+        let others = world.nodes.iter().filter(|(id, node)| **id != leaver && stays(&map, node));
+        world.nodes.len() > 2 && others.count() > 0
+    }
+
     /// Returns whether a majority is unaffected without `missing`: of the voters, in the view of every node,
     /// and of all members, who may become voters soon.
     fn has_majority_without(&self, world: &World, missing: NodeId) -> bool {
         // A node that leaves, or is no longer a member, may have no vote when the missing one is noticed.
         let Some(map) = world.map() else { return false };
-        let stays = |node: &Node| map.member(node.me.id).is_some() && !node.control.is_leaving();
         let is_well = |node: &&NodeId| {
             **node != missing
-                && world.nodes.get(node).is_some_and(stays)
+                && world.nodes.get(node).is_some_and(|node| stays(&map, node))
                 && !self.bad.contains_key(node)
         };
         let is_enough = |voters: &BTreeSet<NodeId>| {
@@ -394,4 +401,9 @@ impl Faults {
                     && is_enough(&configuration.voters_before)
             })
     }
+}
+
+/// Returns whether a node is a member that nobody has asked to leave.
+fn stays(map: &Map, node: &Node) -> bool {
+    map.member(node.me.id).is_some() && !node.control.is_leaving()
 }

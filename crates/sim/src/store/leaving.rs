@@ -53,7 +53,7 @@ impl Leaves {
 fn leavers(changed: &MapChanged) -> impl Iterator<Item = (NodeId, LeaveWay)> {
     let changes = changed.entry.iter().flat_map(|entry| &entry.changes);
     changes.zip(&changed.outcomes).filter_map(|(change, outcome)| {
-        let (Change::Leave { node, way } | Change::Away { node, way, .. }) = change else {
+        let (Change::Leave { node, way, .. } | Change::Away { node, way, .. }) = change else {
             return None;
         };
         (*outcome == ChangeOutcome::Applied).then_some((*node, *way))
