@@ -97,10 +97,12 @@ pub(super) fn slot_rows(map: &Map) -> Vec<SlotRun> {
 
 /// Returns the backups of a bucket that are shown as replicas: those with a replica port, unless they are about to
 /// leave. A client keeps connections to all nodes in the reply, and one to a leaving node would break while a command
-/// is in flight.
+/// is in flight. Never more than the settings ask for: a bucket on the move has one more for a moment, and redis-py
+/// takes the number of replicas of one slot for that of all slots of the primary.
 fn replicas_of(map: &Map, bucket: &Bucket) -> Vec<NodeId> {
     let is_shown = |node: &&NodeId| is_shown_as_replica(map, **node);
-    let mut replicas: Vec<NodeId> = bucket.backups().iter().filter(is_shown).copied().collect();
+    let shown = bucket.backups().iter().filter(is_shown).take(usize::from(map.settings().backups));
+    let mut replicas: Vec<NodeId> = shown.copied().collect();
     replicas.sort_unstable();
     replicas
 }

@@ -1,6 +1,6 @@
 //! Nodes with a replica port: their backups as replicas, and connections to that port.
 
-use cluster::map::{Endpoints, Map};
+use cluster::map::{Endpoints, Map, Setting};
 
 use super::*;
 use crate::cluster::format_replica_id;
@@ -91,12 +91,30 @@ fn a_replica_id_is_its_own_for_every_primary() {
     assert_eq!(different.len(), ids.len());
 }
 
-/// Returns `three` with C as a backup of A's first bucket too, so that A's slots have different backups.
+/// Returns `three` with C as a backup of A's first bucket too, and two backups asked for: A's slots have different
+/// backups.
 fn uneven() -> Map {
+    let mut map = with_one_copy_more();
+    apply(&mut map, &[Change::Set(Setting::Backups(2))]);
+    map
+}
+
+/// Returns `three` with C as a second backup of A's first bucket, where one is asked for: the bucket is on the move.
+fn with_one_copy_more() -> Map {
     let mut map = three();
     let first = map.bucket_of(placement::Slot::new(0).unwrap()).hashmask;
     add(&mut map, first, 3);
     with_replica_ports(map)
+}
+
+#[test]
+fn a_bucket_on_the_move_shows_no_more_replicas_than_the_others() {
+    let wanted = [
+        format!("0 4095 {} {}", master(1), replica(2, 1)),
+        format!("4096 8191 {} {}", master(2), replica(3, 2)),
+        format!("8192 12287 {}", master(3)),
+    ];
+    assert_eq!(slots_of(&with_one_copy_more()), wanted);
 }
 
 #[test]
