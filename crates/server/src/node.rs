@@ -319,6 +319,9 @@ impl Node {
                 StartupPhase::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
                     return Err(StartError::Yielded);
                 }
+                // A restarted node may meet the other side of a split brain before it is ready. It has handed
+                // over its writes: `wait` returns that at once, and the process starts over as at any time.
+                StartupPhase::Gone(Gone::Yielded(_)) => return Ok(()),
                 StartupPhase::Gone(_) => false,
             };
             if self.returning.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire)) {
