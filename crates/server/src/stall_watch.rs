@@ -4,8 +4,11 @@
 use core::fmt;
 use std::time::{Duration, Instant};
 
-/// A thread that is busy with one thing for longer is stalled.
-const STALLED_AFTER: Duration = Duration::from_secs(2);
+/// A worker that is busy with one round for longer is stalled. One command may rightly take seconds (an EXEC that
+/// writes hundreds of MiB on a busy machine): a handover meanwhile would leave its client without an answer.
+const WORKER_STALLED_AFTER: Duration = Duration::from_secs(10);
+/// A disk that is busy with one write for longer is stalled.
+const DISK_STALLED_AFTER: Duration = Duration::from_secs(2);
 /// A node stays sick for this long after the last stall.
 const SICK_FOR: Duration = Duration::from_secs(5);
 /// If the observer itself did not run for this long, the whole process was suspended: it knows nothing about
@@ -60,10 +63,11 @@ impl StallWatch {
         self.seen.resize(pulses.len(), (0, now));
         let mut stalled = None;
         for (place, (pulse, seen)) in pulses.iter().zip(&mut self.seen).enumerate() {
+            let is_disk = place + 1 == pulses.len();
+            let limit = if is_disk { DISK_STALLED_AFTER } else { WORKER_STALLED_AFTER };
             if *pulse != seen.0 || pulse % 2 == 0 || was_blind {
                 *seen = (*pulse, now);
-            } else if now >= seen.1 + STALLED_AFTER {
-                let is_disk = place + 1 == pulses.len();
+            } else if now >= seen.1 + limit {
                 stalled = Some(if is_disk { Stalled::Disk } else { Stalled::Worker(place) });
             }
         }
@@ -101,9 +105,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_does_not_finish_makes_the_node_sick_until_it_is_well_for_a_while() {
-        let changes = watch(200, |tick| [8, if tick < 40 { 7 } else { 9 + u64::from(tick) }, 2]);
+        let changes = watch(300, |tick| [8, if tick < 120 { 7 } else { 9 + u64::from(tick) }, 2]);
         let sick = HealthChange::FellSick(Stalled::Worker(1));
-        assert_eq!(changes, [(20, sick), (89, HealthChange::Recovered)]);
+        assert_eq!(changes, [(100, sick), (169, HealthChange::Recovered)]);
+    }
+
+    #[test]
+    fn a_command_of_some_seconds_is_no_stall() {
+        assert_eq!(watch(300, |tick| [8, if tick < 99 { 7 } else { 8 }, 2]), []);
     }
 
     #[test]
