@@ -132,11 +132,7 @@ impl Cluster {
 
     /// Waits until as many members vote as should: a member that was killed before would be missed in another way.
     fn wait_until_all_vote(&self) {
-        let expected = match self.nodes.len() {
-            count @ 0..=2 => count,
-            3 | 4 => 3,
-            _ => 5,
-        };
+        let expected = voters_of(self.nodes.len());
         wait_until("enough members vote", EVEN_WITHIN, || {
             let status = self.nodes[0].client().status();
             let members = status["members"].as_array().cloned().unwrap_or_default();
@@ -151,6 +147,15 @@ impl Cluster {
             assert!(begun.elapsed() < EVEN_WITHIN, "never even: {shares:#?}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+}
+
+/// Returns the number of voters of a cluster with this many members.
+pub fn voters_of(members: usize) -> usize {
+    match members {
+        0..=2 => members,
+        3 | 4 => 3,
+        _ => 5,
     }
 }
 

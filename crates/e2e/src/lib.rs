@@ -17,7 +17,7 @@ mod rng; //    random numbers repeatable from a seed
 pub mod chaos; // a cluster that is broken at random, and checks of its promises
 
 pub use client::{Answer, Client};
-pub use cluster::{Cluster, Share};
+pub use cluster::{Cluster, Share, voters_of};
 pub use effort::Effort;
 pub use map_follower::MapFollower;
 pub use ports::free_ports;

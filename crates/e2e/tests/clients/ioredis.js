@@ -33,6 +33,9 @@ async function together(redis) {
 
 async function channels(redis) {
   const listener = redis.duplicate();
+  // ioredis writes a SUBSCRIBE at once when the connection stands, and its own INFO after the replies to CLIENT
+  // SETINFO: any server refuses an INFO behind a SUBSCRIBE.
+  await new Promise((resolve) => listener.once("ready", resolve));
   await redis.config("SET", "notify-keyspace-events", "KEA");
   await listener.subscribe("news");
   await listener.psubscribe("__keyevent@0__:*");

@@ -11,6 +11,11 @@ use redis::cluster::{ClusterClient, ClusterClientBuilder};
 const CLIENTS: usize = 4;
 /// Number of keys of each client.
 const KEYS: u64 = 500;
+/// A client that has seen more errors gives up.
+const ERRORS_MAX: usize = 1_000;
+/// Pause of a client after an error. A refused connection fails at once: without a pause, a client could use up its
+/// errors in the second before a death is noticed.
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Load {
     stop: Arc<AtomicBool>,
@@ -26,6 +31,13 @@ struct Report {
     errors: Vec<String>,
     /// Reads that did not return the last acknowledged value.
     old: Vec<String>,
+}
+
+impl Report {
+    fn note(&mut self, error: String) {
+        self.errors.push(error);
+        thread::sleep(PAUSE);
+    }
 }
 
 pub(crate) fn client(urls: &[String]) -> ClusterClient {
@@ -89,13 +101,13 @@ fn work(number: usize, client: &ClusterClient, stop: &AtomicBool, writes: &Atomi
     connection.set_read_timeout(Some(Duration::from_secs(3))).expect("a time to wait");
     for round in 1.. {
         for place in 0..KEYS {
-            if stop.load(Ordering::Relaxed) || report.errors.len() > 1_000 {
+            if stop.load(Ordering::Relaxed) || report.errors.len() > ERRORS_MAX {
                 return report;
             }
             let key = format!("{number}:{place}");
             match redis::cmd("SET").arg(&key).arg(round).query::<()>(&mut connection) {
                 Ok(()) => drop(report.acknowledged.insert(key.clone(), round)),
-                Err(error) => report.errors.push(format!("SET {key} {round}: {error}")),
+                Err(error) => report.note(format!("SET {key} {round}: {error}")),
             }
             writes.fetch_add(1, Ordering::Relaxed);
             let read = format!("{number}:{}", (place * 7 + round) % KEYS);
@@ -106,7 +118,7 @@ fn work(number: usize, client: &ClusterClient, stop: &AtomicBool, writes: &Atomi
                         report.old.push(format!("{read}: {known:?} acknowledged, {found:?} read"));
                     }
                 }
-                Err(error) => report.errors.push(format!("GET {read}: {error}")),
+                Err(error) => report.note(format!("GET {read}: {error}")),
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use e2e::{Client, Cluster, Server, opencluster};
+use e2e::{Client, Cluster, Server, opencluster, voters_of};
 use resp::Value;
 use serde_json::Value as Json;
 
@@ -81,7 +81,8 @@ fn is_whole(nodes: &[&Server]) -> bool {
     };
     let vote = |it: &Json| {
         let members = it["members"].as_array();
-        members.is_some_and(|all| all.iter().all(|member| member["vote"] == "voter"))
+        let voters = |all: &Vec<Json>| all.iter().filter(|it| it["vote"] == "voter").count();
+        members.is_some_and(|all| voters(all) == voters_of(nodes.len()))
     };
     let whole = |it: &Option<Json>| {
         it.as_ref().is_some_and(|it| members(it) == nodes.len() && full(it) && vote(it))

@@ -135,7 +135,7 @@ fn a_node_whose_thread_stalls_says_so_and_hands_over() {
     let stalls = &cluster.nodes[2];
     let name = stalls.client().status()["node"].as_str().expect("a name").to_owned();
     let mut sleeper = stalls.client();
-    sleeper.send(&["DEBUG", "SLEEP", "5"]).expect("it reads");
+    sleeper.send(&["DEBUG", "SLEEP", "14"]).expect("it reads");
     let says_so = || stalls.log().contains("this node is sick: thread io-");
     wait_until("it notices that a thread stalls", PATIENCE, says_so);
     let serves = || cluster.shares().iter().any(|it| it.name == name && it.primaries > 0);
