@@ -49,7 +49,8 @@ fn check(page: &str) {
             continue;
         }
         if let Err(why) = shell.follow(&step) {
-            panic!("{page}:{}: $ {}\n{why}", step.line, step.command);
+            let (line, command, logs) = (step.line, step.command, shell.logs());
+            panic!("{page}:{line}: $ {command}\n{why}\n{logs}");
         }
     }
 }

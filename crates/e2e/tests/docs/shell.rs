@@ -122,6 +122,18 @@ impl Shell {
         }
     }
 
+    /// Returns what the programs in the background have printed, for the report of a failure.
+    pub(crate) fn logs(&self) -> String {
+        let files = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let logs =
+            files.map(|file| file.path()).filter(|path| path.extension() == Some("log".as_ref()));
+        let read = |path: PathBuf| {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            format!("--- {}\n{}", path.display(), self.as_in_the_page(&text))
+        };
+        logs.map(read).collect()
+    }
+
     fn ports(&self) -> impl Iterator<Item = (String, String)> {
         let base = self.base;
         FAMILIES.into_iter().flat_map(move |first| {

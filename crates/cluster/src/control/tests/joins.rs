@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::world::{CLUSTER, World, member, ms, request};
+use sim_engine::Quality;
+
+use super::world::{CALM, CLUSTER, World, member, ms, request};
 use crate::control::{Answer, Input, JoinRequest, Message, OperatorRequest, ProtocolRange};
 use crate::map::{Boot, ClusterId, Member, NodeId, Setting, SplitLargerThan};
 
@@ -67,7 +69,7 @@ fn the_name_of_a_living_node_is_refused() {
 #[test]
 fn a_node_that_comes_back_under_its_old_name_waits_out_its_old_lease() {
     let mut t = World::of(3);
-    let victim = t.follower();
+    let victim = 2;
     t.kill(victim);
     let name = format!("n{victim}");
     t.join_as(request(Member { name, ..member(9) }));
@@ -149,7 +151,7 @@ fn a_shorter_lease_counts_when_every_longer_one_has_run_out() {
     assert!([1, 2, 3].iter().all(|id| t.has_lease(*id)), "meanwhile nobody is without one");
     t.run_until(|t| t.answers.contains_key(&set));
     assert_eq!(t.map().settings().lease, ms(400));
-    let victim = t.follower();
+    let victim = 2;
     t.kill(victim);
     t.run(ms(900));
     assert_eq!(t.members().len(), 2);
@@ -211,4 +213,18 @@ fn a_process_that_comes_back_asks_others_when_the_leader_it_knows_dies() {
     t.run_until(|t| t.control(node).leader().is_some());
     t.kill(t.leader().unwrap());
     t.run_until(|t| t.is_member(node));
+}
+
+/// Until then two of three members vote, and the death of one of them would leave no majority.
+#[test]
+fn a_third_node_votes_before_it_holds_a_copy() {
+    for seed in 0..200 {
+        let mut t = World::new(seed, Quality { delay_us: (100, 2_000), ..CALM });
+        t.found(1);
+        t.join(2);
+        t.join(3);
+        t.run_until(|t| t.is_member(3) && t.map().load(NodeId(3)).total() > 0);
+        let voters = t.nodes[&NodeId(1)].control.configuration().voters.len();
+        assert_eq!(voters, 3, "seed {seed}\n{}", t.picture());
+    }
 }

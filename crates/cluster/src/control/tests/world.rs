@@ -368,7 +368,7 @@ impl World {
         self.run_until(World::is_at_rest);
     }
 
-    fn picture(&self) -> String {
+    pub(super) fn picture(&self) -> String {
         let line = |node: &Node| {
             format!(
                 "{} leader {:?} applied {} lease {} member {} voters {:?} members {:?} loads {:?} engaged {:?}\n",
