@@ -2,7 +2,7 @@
 //! has just joined. `cargo bench -p cluster`.
 
 use cluster::balance::decide::{PlanCursor, decide};
-use cluster::balance::{Plan, PlanView, Readiness};
+use cluster::balance::{MoveReadiness, Plan, PlanView};
 use cluster::map::{
     Boot, Change, ClusterSettings, DropReason, Endpoints, Epoch, LogIndex, Map, Member, NodeId,
     Zone,
@@ -30,7 +30,7 @@ fn decide_from_scratch(bencher: Bencher, map: &Map) {
     bencher.bench(|| {
         let plan = Plan::of(black_box(map));
         let view = PlanView { map, plan: &plan };
-        decide(view, giver, &mut PlanCursor::default(), |_| Readiness::Free)
+        decide(view, giver, &mut PlanCursor::default(), |_| MoveReadiness::Free)
     });
 }
 
@@ -41,8 +41,9 @@ fn decision_under_a_plan(bencher: Bencher, nodes: u64) {
     let giver = a_giver(&map);
     let plan = Plan::of(&map);
     let view = PlanView { map: &map, plan: &plan };
-    bencher
-        .bench(|| decide(black_box(view), giver, &mut PlanCursor::default(), |_| Readiness::Free));
+    bencher.bench(|| {
+        decide(black_box(view), giver, &mut PlanCursor::default(), |_| MoveReadiness::Free)
+    });
 }
 
 /// One change applied to a map that other threads still read.

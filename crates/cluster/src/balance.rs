@@ -22,7 +22,7 @@ pub mod split; //   Splitting of buckets.
 pub use balancer::Balancer;
 pub use decide::{Decision, PlanView, Reason, Step, StepKind};
 pub use engagement::{Engagement, MoveRole};
-pub use levels::{Condition, FillProgress, LoadLevels, Readiness, Vitals};
+pub use levels::{Condition, FillProgress, LoadLevels, MoveReadiness, Vitals};
 pub use memory::{Debt, MAKE_ROOM_FOR, MemoryLevel, MemoryReport};
 pub use message::{Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer};
 pub use pace::Pace;

@@ -41,7 +41,7 @@ pub use history::{ControlHistory, PastChange};
 pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, Welcome};
 pub use operator::objection;
-pub use recreate::{Freshness, Offer};
+pub use recreate::{Freshness, KeptCopy};
 pub use skew::{SKEW_MAX, Skew};
 pub use version::{PROTOCOL_VERSION, ProtocolRange};
 
@@ -59,7 +59,7 @@ use generations::Yielding;
 use handover::Handovers;
 use health::Health;
 use leader::Leader;
-use lease::Holder;
+use lease::OwnLease;
 use listening::Listening;
 use membership::{JoinRequester, Leaving, PassedOn};
 use proposals::Proposals;
@@ -103,7 +103,7 @@ pub struct Control {
     since: Option<LogIndex>,
     is_gone: bool,
     leader: Option<Leader>,
-    holder: Holder,
+    own_lease: OwnLease,
     proposals: Proposals,
     writes: Writes,
     handovers: Handovers,
@@ -138,7 +138,7 @@ impl Control {
             since: None,
             is_gone: false,
             leader: None,
-            holder: Holder::default(),
+            own_lease: OwnLease::default(),
             proposals: Proposals::default(),
             writes: Writes::default(),
             handovers: Handovers::default(),
@@ -188,14 +188,14 @@ impl Control {
                 self.send(to, Message::Beat { remaining_bytes, lags });
             }
             Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
-            Input::ClientTurned => self.on_client_turned(),
+            Input::ClientDemand => self.on_client_demand(),
             Input::Met(generation) => self.on_met(generation),
             Input::Merged => self.on_merged(),
             Input::Brought(buckets) => self.on_brought(buckets),
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::Memory(report) => self.on_memory(report),
-            Input::HandsFull(full) => self.balancing.hands_full = full,
+            Input::HoldsTimers(full) => self.balancing.hands_full = full,
             Input::Sizes(report) => self.on_sizes(report),
             Input::LinkUp(node) => self.on_link_up(node),
             Input::Unreachable(node) => self.on_unreachable(node),
@@ -234,7 +234,7 @@ impl Control {
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
             Message::Beat { remaining_bytes, lags } => self.on_beat(from, remaining_bytes, lags),
-            Message::Offer(offers) => self.on_offer(from, offers),
+            Message::KeptCopies(offers) => self.on_kept_copies(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::FollowAsk => self.on_follow_ask(from.id),
             Message::Following(applied) => self.on_following(from.id, applied),
@@ -286,7 +286,7 @@ impl Control {
         if self.now >= self.next_tick {
             self.next_tick = self.now + TICK;
         }
-        if self.now >= self.holder.next_ask() {
+        if self.now >= self.own_lease.next_ask() {
             self.ask_for_lease();
         }
         self.run_balancer();
@@ -294,7 +294,7 @@ impl Control {
         self.go_on_with_writes();
         self.give_up_questions();
         self.offer_copies();
-        self.bring_what_is_awaited();
+        self.hand_over_former_data();
         self.probe_unreachable();
         self.shed_if_sick();
         self.go_on_leaving();
@@ -321,7 +321,7 @@ impl Control {
             self.handovers.next_due(),
             self.balancing.next_due(),
             leader,
-            Some(self.holder.next_ask()),
+            Some(self.own_lease.next_ask()),
         ];
         due.into_iter().flatten().fold(self.next_tick, Moment::min)
     }
@@ -423,7 +423,7 @@ impl Control {
         self.ask_for_new_basis();
         self.feed_balancer(balance::BalanceInput::MapChanged);
         // Becoming alone, or no longer alone, takes effect at once.
-        if self.is_alone() != (self.holder.until() == Moment::NEVER) {
+        if self.is_alone() != (self.own_lease.until() == Moment::NEVER) {
             self.ask_for_lease();
         }
     }

@@ -102,11 +102,11 @@ pub trait Plane: ServingPlane {
     fn forget_refusal(&self, link: LinkId, slot: Slot);
     /// Increments `ack_epoch` and has held replies and parked commands checked again. Called when
     /// acknowledgements may mean something else from now on.
-    fn disturb(&self);
+    fn recheck_waiting(&self);
     /// Sends the appended frames of all links.
     fn flush(&self);
     /// Yields the CPU to the threads that serve clients.
-    fn give_way(&self);
+    fn yield_cpu(&self);
 
     /// Lends `work` the buckets that are being copied. No new map is applied while `work` runs, and none is
     /// half applied: every decision in there sees a single map.

@@ -33,8 +33,8 @@ pub use outbox::{BadAck, Forgotten, Outbox, SlotLag};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;
 pub use receive::{
-    Received, Receiver, RecordedUnit, receive_effects, receive_gone, receive_images, slot_of_unit,
-    write_change, write_gone, write_image,
+    Received, ReceivingSlot, RecordedUnit, receive_effects, receive_gone, receive_images,
+    slot_of_unit, write_change, write_gone, write_image,
 };
 pub use replica::{Role, SlotReplica};
 pub use slot_state::SlotState;

@@ -12,7 +12,7 @@ pub enum Rule {
     /// A leader that was suspended counts all members as renewed: it has not read its sockets meanwhile.
     StallIsNoticed,
     /// A member that is proposed as dead gets no more leases.
-    NoGrantToTheCondemned,
+    NoLeaseAfterDeathProposed,
     /// A bucket is paused and drained before its promotion is proposed.
     DrainBeforePromotion,
     /// A restarted process is not a member until the map says so.

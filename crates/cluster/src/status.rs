@@ -339,7 +339,7 @@ impl MoveStatus {
         let primary = map.bucket(bucket).and_then(Bucket::primary);
         MoveStatus {
             bucket: bucket.to_string(),
-            kind: kind(&engagement.part),
+            kind: kind(&engagement.role),
             giver: name(map, engagement.attempt.giver),
             source: primary.map_or_else(String::new, |primary| name(map, primary)),
             taker: name(map, engagement.taker),

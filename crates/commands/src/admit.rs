@@ -13,29 +13,29 @@ use crate::transactions::{EFFECT_BYTES_MAX, multiplies};
 use crate::{CommandEnv, Error, Flag, Flags, OwnedArgs, Request, Session, Spec};
 
 /// The slots to lock before [`crate::run`].
-pub use cluster::serving::LockSet as Locks;
+pub use cluster::serving::LockSet;
 
-fn locks_of(mut slots: Vec<Slot>) -> Locks {
+fn locks_of(mut slots: Vec<Slot>) -> LockSet {
     slots.sort_unstable();
     slots.dedup();
     match slots.as_slice() {
-        [] => Locks::None,
-        [slot] => Locks::One(*slot),
-        _ => Locks::Several(slots),
+        [] => LockSet::None,
+        [slot] => LockSet::One(*slot),
+        _ => LockSet::Several(slots),
     }
 }
 
 /// Returns the slots that are listed individually.
-fn slots_in(locks: Locks) -> Vec<Slot> {
+fn slots_in(locks: LockSet) -> Vec<Slot> {
     match locks {
-        Locks::None | Locks::AsNeeded => Vec::new(),
-        Locks::One(slot) => vec![slot],
-        Locks::Several(slots) | Locks::All { named: slots } => slots,
+        LockSet::None | LockSet::AsNeeded => Vec::new(),
+        LockSet::One(slot) => vec![slot],
+        LockSet::Several(slots) | LockSet::All { named: slots } => slots,
     }
 }
 
 pub enum Admission {
-    Run(&'static Spec, Locks),
+    Run(&'static Spec, LockSet),
     /// The command runs with EXEC; the reply is written.
     Queued,
     /// This error was replied.
@@ -51,7 +51,7 @@ pub fn admit(
     reply: &mut Reply<'_>,
 ) -> Admission {
     match admit_at_once(request, session, env) {
-        Some((spec, slot)) => Admission::Run(spec, Locks::One(slot)),
+        Some((spec, slot)) => Admission::Run(spec, LockSet::One(slot)),
         None => admit_by_all_checks(request, session, env, reply),
     }
 }
@@ -221,23 +221,23 @@ fn locks(
     request: &Request<'_>,
     session: &Session,
     env: &CommandEnv,
-) -> Result<Locks, Error> {
+) -> Result<LockSet, Error> {
     if session.is_on_replica_port() && spec.has(Flag::Write) {
         return Err(write_elsewhere(request, env));
     }
     if spec.has(Flag::WholeKeyspace) {
-        return Ok(Locks::AsNeeded);
+        return Ok(LockSet::AsNeeded);
     }
     if let Some(key) = &request.key {
         let locks = key_locks(spec, request, key, env)?;
         route(&env.cluster, &locks, need(spec, session))?;
         // A channel belongs to a slot, but the slot holds nothing for it that needs a lock.
-        return Ok(if spec.has(Flag::NotKeys) { Locks::None } else { locks });
+        return Ok(if spec.has(Flag::NotKeys) { LockSet::None } else { locks });
     }
     if let Some(queue) = session.queue.as_ref().filter(|_| is_exec(spec)) {
         return queue_locks(&queue.commands, session, env);
     }
-    Ok(Locks::None)
+    Ok(LockSet::None)
 }
 
 /// Returns the reply to a write on the replica port: the primary's ordinary port, if the command names a key.
@@ -252,9 +252,9 @@ fn key_locks(
     request: &Request<'_>,
     first: &Key<'_>,
     env: &CommandEnv,
-) -> Result<Locks, Error> {
+) -> Result<LockSet, Error> {
     if spec.keys.is_one() {
-        return Ok(Locks::One(first.slot()));
+        return Ok(LockSet::One(first.slot()));
     }
     let slots = slots_of(spec, request);
     several(slots.collect(), env)
@@ -262,7 +262,7 @@ fn key_locks(
 
 /// Returns the slots that EXEC locks: those of the queued commands, which must be served here, and those of watched
 /// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
-fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result<Locks, Error> {
+fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result<LockSet, Error> {
     let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
@@ -273,7 +273,7 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
     let writes = queued.iter().any(|command| need(command.spec, session) == NeededCopy::Primary);
     route(&env.cluster, &locks, if writes { NeededCopy::Primary } else { NeededCopy::Copy })?;
     if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
-        return Ok(Locks::All { named: slots_in(locks) });
+        return Ok(LockSet::All { named: slots_in(locks) });
     }
     let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(env));
     let mut slots = slots_in(locks);
@@ -297,9 +297,9 @@ fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
 }
 
-fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<Locks, Error> {
+fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<LockSet, Error> {
     let locks = locks_of(slots);
-    let crosses = env.one_slot_only && matches!(locks, Locks::Several(_));
+    let crosses = env.one_slot_only && matches!(locks, LockSet::Several(_));
     if crosses { Err(Error::CROSS_SLOT) } else { Ok(locks) }
 }
 

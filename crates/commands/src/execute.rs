@@ -13,7 +13,7 @@ use placement::{Slot, SplitMix64};
 use resp::{Output, Reply};
 
 use crate::{
-    Admission, CommandEnv, Context, Ending, Error, Flag, Host, Keys, Locks, Outcome, Request,
+    Admission, CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request,
     Session, Slots, Spec, admit, run,
 };
 
@@ -30,8 +30,9 @@ pub struct ServingRules<'a> {
 }
 
 /// The resources of a command besides its slots.
-pub struct Workbench<'a> {
+pub struct CommandResources<'a> {
     pub env: &'a CommandEnv,
+    pub rules: ServingRules<'a>,
     pub outcome: &'a mut Outcome,
     /// Empty before and after each command.
     pub effects: &'a mut EffectLog,
@@ -83,12 +84,12 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
     session: &mut Session,
     output: &mut Output,
-    (plane, rules): (&'p P, ServingRules<'_>),
-    bench: Workbench<'_>,
-    lock: impl FnOnce(Locks) -> LockedSlots<'p, P>,
+    plane: &'p P,
+    resources: CommandResources<'_>,
+    lock: impl FnOnce(LockSet) -> LockedSlots<'p, P>,
     host: impl FnOnce(&'static Spec) -> H,
 ) -> Executed {
-    let Workbench { env, outcome, effects, rng } = bench;
+    let CommandResources { env, rules, outcome, effects, rng } = resources;
     if !env.cluster.serves_all()
         && let Some(slot) = awaited(request, plane, env)
     {
@@ -100,7 +101,7 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
         Admission::Queued => return Executed::Queued,
         Admission::Refused(error) => return Executed::Refused(error),
     };
-    if !rules.has_lease && locks != Locks::None {
+    if !rules.has_lease && locks != LockSet::None {
         return Executed::Fenced;
     }
     let access = access(spec, session, rules);

@@ -16,7 +16,7 @@ use crate::outcome::{Announcement, Event, Outcome};
 
 /// The slots that a command works on. A served slot changes only through [`Slots::apply`].
 pub trait Slots {
-    /// Returns the table of a slot for reading. With [`crate::Locks::AsNeeded`] this takes the slot's lock, and
+    /// Returns the table of a slot for reading. With [`crate::LockSet::AsNeeded`] this takes the slot's lock, and
     /// releases the previous one.
     fn table(&mut self, slot: Slot) -> &SlotTable;
 
@@ -249,7 +249,12 @@ impl<'a> Keys<'a> {
     }
 
     /// Creates a key that replaces any existing one (RENAME, COPY, RESTORE): it always causes a "new" event.
-    pub fn put_anew(&mut self, key: Key<'_>, value: NewValue<'_>, expires_at: Option<UnixMillis>) {
+    pub fn replace_key(
+        &mut self,
+        key: Key<'_>,
+        value: NewValue<'_>,
+        expires_at: Option<UnixMillis>,
+    ) {
         self.apply_to(key.slot(), &Effect::Put { key, value, expires_at });
         self.notify(NotifyClasses::NEW, "new", key.bytes());
     }

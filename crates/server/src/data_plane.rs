@@ -156,11 +156,11 @@ pub(crate) fn report_to(data: &Data, line: ControlHandle) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
         Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
-        Notice::ClientTurned => line.tell(Input::ClientTurned),
+        Notice::ClientDemand => line.tell(Input::ClientDemand),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
         Notice::Memory(report) => line.tell(Input::Memory(report)),
         Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
-        Notice::Moved(report) => line.tell(report.into()),
+        Notice::Report(report) => line.tell(report.into()),
     };
     // There is one control thread, and this is called once.
     let _ = data.notice.set(Box::new(tell));

@@ -2,7 +2,7 @@
 //! free or no key is eligible. Each worker has its own evictor; the selection logic is in `store::evict`.
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
-use commands::{CommandEnv, Keys, Locks, Outcome};
+use commands::{CommandEnv, Keys, LockSet, Outcome};
 use placement::{Slot, SplitMix64};
 use settings::{EvictionPolicy, NotifyClasses, Settings};
 use std::time::Instant;
@@ -164,7 +164,7 @@ fn random_slot(policy: Policy, room: &mut EvictionContext<'_>) -> Option<Slot> {
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>) -> bool {
     let key = room.env.seed.key(&candidate.key);
-    let locked = LockedSlots::lock(room.data, Locks::One(key.slot()));
+    let locked = LockedSlots::lock(room.data, LockSet::One(key.slot()));
     let opened = ServedSlots::open(room.data, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
     let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.rng);

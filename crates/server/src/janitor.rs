@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
-use commands::{CommandEnv, Keys, Locks, Outcome};
+use commands::{CommandEnv, Keys, LockSet, Outcome};
 use placement::{Hashmask, Slot, SplitMix64};
 use store::Garbage;
 
@@ -303,7 +303,7 @@ impl Janitor {
     /// Expires some keys of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
-        let locked = LockedSlots::lock(&shared.data, Locks::One(slot));
+        let locked = LockedSlots::lock(&shared.data, LockSet::One(slot));
         let effects = &mut self.effects;
         let Ok(mut slots) = ServedSlots::open(&shared.data, locked, Access::WRITE, effects) else {
             return false; // Another node serves the slot by now, or will in a moment.
@@ -314,7 +314,7 @@ impl Janitor {
             let key = self.env.seed.key(key);
             keys.expire(&key);
         }
-        slots.look_again(); // The time of the next check may have changed although nothing was due.
+        slots.force_publish_counts(); // The time of the next check may have changed although nothing was due.
         let tickets = slots.finish().tickets;
         if !tickets.is_empty() {
             self.later.put_off(tickets, core::mem::take(&mut self.outcome.events));

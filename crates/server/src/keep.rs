@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::sync::OnceLock;
 
-use cluster::control::{Freshness, Offer};
+use cluster::control::{Freshness, KeptCopy};
 use cluster::data::SlotState;
 use cluster::map::{ClusterId, Generation, Map, RecreateSource};
 use cluster::replication::Position;
@@ -143,7 +143,7 @@ impl KeptCopies {
 /// Copies from an earlier process, or from an earlier life of this one, in memory again.
 pub(crate) struct RestoredCopies {
     items: u64,
-    offers: Vec<Offer>,
+    offers: Vec<KeptCopy>,
 }
 
 /// Everything a process held when it was declared dead, carried into its next life.
@@ -192,13 +192,13 @@ fn drop_all(keyspace: &Keyspace) {
 }
 
 impl RestoredCopies {
-    pub(crate) fn offers(&self) -> Vec<Offer> {
+    pub(crate) fn offers(&self) -> Vec<KeptCopy> {
         self.offers.clone()
     }
 }
 
 /// Returns the complete copies of these buckets that are here, with their positions.
-fn offers(keyspace: &Keyspace, buckets: &[Hashmask]) -> Vec<Offer> {
+fn offers(keyspace: &Keyspace, buckets: &[Hashmask]) -> Vec<KeptCopy> {
     let position = |slot: Slot| {
         let state = keyspace.lock_one(slot);
         let Position { reign, version } = state.position();
@@ -207,7 +207,7 @@ fn offers(keyspace: &Keyspace, buckets: &[Hashmask]) -> Vec<Offer> {
     let offer = |bucket: &Hashmask| {
         let slots = bucket.slots().filter_map(Slot::new);
         let position = slots.map(position).max().unwrap_or_default();
-        Offer { bucket: *bucket, kept: Freshness::AsItWas, position }
+        KeptCopy { bucket: *bucket, kept: Freshness::AsItWas, position }
     };
     buckets.iter().map(offer).collect()
 }

@@ -1,4 +1,4 @@
-//! Messages from other threads to a worker, and the backlog of published messages among them.
+//! Messages from other threads to a worker, and the undelivered bytes of published messages among them.
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -35,21 +35,21 @@ pub(crate) enum Mail {
 }
 
 /// Above this, publishers wait: a worker with many subscribers is slower than one publisher.
-const BACKLOG_BYTES_MAX: usize = 4 * 1024 * 1024;
+const UNDELIVERED_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A worker's mailbox, which also counts the published messages in it.
-pub(crate) struct Mailbox {
+pub(crate) struct WorkerMailbox {
     mail: net::Mailbox<Mail>,
     /// Total number of messages ever queued here. Changed and read under the lock of `mail`.
     messages: AtomicU64,
     /// Bytes of messages queued here and not yet delivered.
-    backlog: AtomicUsize,
+    undelivered_bytes: AtomicUsize,
 }
 
-impl Mailbox {
-    pub(crate) fn new(waker: Waker) -> Mailbox {
+impl WorkerMailbox {
+    pub(crate) fn new(waker: Waker) -> WorkerMailbox {
         let mail = net::Mailbox::new(waker);
-        Mailbox { mail, messages: AtomicU64::new(0), backlog: AtomicUsize::new(0) }
+        WorkerMailbox { mail, messages: AtomicU64::new(0), undelivered_bytes: AtomicUsize::new(0) }
     }
 
     pub(crate) fn send(&self, mail: Mail) {
@@ -59,7 +59,7 @@ impl Mailbox {
     /// Queues published messages and empties the list. Returns true if the worker may be asleep.
     pub(crate) fn leave(&self, messages: &mut Vec<Arc<PublishedMessage>>) -> bool {
         let bytes = messages.iter().map(|message| message.bytes()).sum();
-        self.backlog.fetch_add(bytes, Relaxed);
+        self.undelivered_bytes.fetch_add(bytes, Relaxed);
         let mut mail = self.mail.lock();
         let is_first = mail.is_empty();
         let count = self.messages.load(Relaxed) + messages.len() as u64;
@@ -74,14 +74,14 @@ impl Mailbox {
         self.messages.load(Relaxed)
     }
 
-    /// Subtracts a delivered message from the backlog.
+    /// Subtracts a delivered message from the undelivered bytes.
     pub(crate) fn delivered(&self, message: &PublishedMessage) {
-        self.backlog.fetch_sub(message.bytes(), Relaxed);
+        self.undelivered_bytes.fetch_sub(message.bytes(), Relaxed);
     }
 
     /// Returns whether publishers should wait until the worker has caught up.
     pub(crate) fn is_full(&self) -> bool {
-        self.backlog.load(Relaxed) > BACKLOG_BYTES_MAX
+        self.undelivered_bytes.load(Relaxed) > UNDELIVERED_BYTES_MAX
     }
 
     pub(crate) fn wake(&self) {
@@ -95,10 +95,10 @@ impl Mailbox {
 
 /// The mailboxes of all workers. Clones are handles to the same mailboxes.
 #[derive(Clone)]
-pub(crate) struct Mailboxes(Arc<[Arc<Mailbox>]>);
+pub(crate) struct Mailboxes(Arc<[Arc<WorkerMailbox>]>);
 
 impl Mailboxes {
-    pub(crate) fn new(mailboxes: Vec<Mailbox>) -> Mailboxes {
+    pub(crate) fn new(mailboxes: Vec<WorkerMailbox>) -> Mailboxes {
         Mailboxes(mailboxes.into_iter().map(Arc::new).collect())
     }
 
@@ -108,9 +108,9 @@ impl Mailboxes {
 }
 
 impl Deref for Mailboxes {
-    type Target = [Arc<Mailbox>];
+    type Target = [Arc<WorkerMailbox>];
 
-    fn deref(&self) -> &[Arc<Mailbox>] {
+    fn deref(&self) -> &[Arc<WorkerMailbox>] {
         &self.0
     }
 }

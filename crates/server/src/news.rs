@@ -256,7 +256,7 @@ fn say(chronicle: &Chronicle, changes: &[Change], outcomes: &[ChangeOutcome]) {
             | Change::Forget(_)
             | Change::Split(_)
             | Change::Set(_)
-            | Change::Settled { .. }
+            | Change::KeptCopiesHandedOver { .. }
             | Change::Write { .. } => log::info("map", &line),
         }
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use cluster::Moment;
 use cluster::consensus::{Begin, Saved};
-use cluster::control::{Answer, Gone, Input, Offer, OperatorRequest};
+use cluster::control::{Answer, Gone, Input, KeptCopy, OperatorRequest};
 use cluster::data::MoverInput;
 use cluster::map::{ClusterId, Endpoints, LeaveWay, Map, Member};
 use cluster::replication::Role;
@@ -279,7 +279,7 @@ impl Node {
         place: Membership,
         listener: Option<TcpListener>,
         line: Prepared,
-        offers: Vec<Offer>,
+        offers: Vec<KeptCopy>,
     ) -> Result<(), StartError> {
         let Membership { start, roster, directory, unheard } = place;
         *self.place.lock() = Some((start.me.clone(), start.cluster));

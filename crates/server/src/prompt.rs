@@ -11,7 +11,7 @@ use rustix::process::getpriority_process;
 const TURN: Duration = Duration::from_micros(100);
 
 /// Gives the calling thread short time slices. Has no effect on systems without them (Linux before 6.12).
-pub(crate) fn be_prompt() {
+pub(crate) fn request_short_time_slices() {
     let attributes = libc::sched_attr {
         size: size_of::<libc::sched_attr>() as u32,
         sched_policy: libc::SCHED_OTHER.unsigned_abs(),

@@ -13,7 +13,7 @@ use settings::ValidChanges;
 use timers::TimerAnswer;
 use tokio::sync::oneshot::Receiver;
 
-use crate::mailbox::{Mail, Mailbox};
+use crate::mailbox::{Mail, WorkerMailbox};
 
 pub(crate) enum Question {
     Timers(PendingAnswer<TimerAnswer>),
@@ -43,7 +43,7 @@ impl<T> PendingAnswer<T> {
 
 /// Resumes a connection when its answer has arrived.
 pub(crate) struct Resume {
-    pub mailbox: Arc<Mailbox>,
+    pub mailbox: Arc<WorkerMailbox>,
     pub id: u64,
     pub index: usize,
 }

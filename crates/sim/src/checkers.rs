@@ -172,7 +172,7 @@ impl MovedOnce {
             | Change::Recreate { .. }
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. }
+            | Change::KeptCopiesHandedOver { .. }
             | Change::Write { .. } => {}
         }
     }

@@ -6,7 +6,7 @@ use crate::{Applied, DecodedItem, Effect, ItemExtent, NewValue, Seed, SlotTable,
 impl SlotTable {
     /// Empties the slot, including its tombstones, and sets its version to `version`: later effects build on that.
     pub fn begin_copy(&mut self, version: Version, seed: &Seed) -> Applied {
-        let forgotten = self.reunite();
+        let forgotten = self.end_divergence();
         let mut applied = self.apply(&Effect::Clear, version, Touch::Nothing, seed);
         applied.grown_bytes += forgotten.grown_bytes;
         applied

@@ -119,7 +119,7 @@ impl SlotTable {
     }
 
     /// Records the split-brain point of this slot at version `at`. Idempotent: only the first call counts.
-    pub fn part(&mut self, at: Version) {
+    pub fn begin_divergence(&mut self, at: Version) {
         if self.divergence.is_none() {
             // Removals before this moment are unknown.
             let divergence =
@@ -129,7 +129,7 @@ impl SlotTable {
     }
 
     /// Drops the record: there is only one history again.
-    pub fn reunite(&mut self) -> Applied {
+    pub fn end_divergence(&mut self) -> Applied {
         let before = self.divergence_bytes();
         self.divergence = None;
         Applied { grown_bytes: -before, ..Applied::default() }

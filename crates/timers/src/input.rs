@@ -74,7 +74,7 @@ pub enum TimerAction {
     Call(Call),
     /// Tell the control plane that a client waits at this node, which has no lease. For the survivor of two
     /// nodes this is the condition for going on alone.
-    ClientTurned,
+    ClientDemand,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@ impl Timers {
     /// Reports a waiting client. Repeated while it waits: at first the silence may not have lasted long enough.
     pub(crate) fn tell_of_client(&mut self) {
         if !self.has_lease() && self.has_client() {
-            self.out.push(TimerAction::ClientTurned);
+            self.out.push(TimerAction::ClientDemand);
         }
     }
 

@@ -15,7 +15,7 @@ use super::backoff::Backoff;
 use super::batch::{self, promotions_allowed};
 use super::decide::{Decision, PlanCursor, PlanView, Reason, Step, StepKind, decide};
 use super::engagement::{Engagement, MoveRole};
-use super::levels::{LoadLevels, Readiness, Vitals};
+use super::levels::{LoadLevels, MoveReadiness, Vitals};
 use super::memory::MemoryReport;
 use super::message::{
     Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
@@ -44,13 +44,16 @@ pub struct Balancer {
     intent: Intent,
     /// True if the map has shown this node as leaving.
     was_marked: bool,
-    /// The number of the event that counts, and its due time.
-    event: (u64, Moment),
+    /// The number of the timer that counts, and its due time.
+    look_number: u64,
+    look_at: Moment,
     attempts: u64,
     rounds: u64,
     last_pings: Option<Moment>,
     turn: Turn,
-    seen: (Epoch, PlanCursor),
+    /// Progress through the plan, and the basis of that plan.
+    cursor: PlanCursor,
+    cursor_basis: Epoch,
     /// Nodes that were stuck: nothing is copied to them for a while.
     backoff: Backoff,
     memory: MemoryReport,
@@ -107,7 +110,8 @@ impl Balancer {
             heard: BTreeMap::new(),
             intent: Intent::Stay,
             was_marked: false,
-            event: (0, Moment::START),
+            look_number: 0,
+            look_at: Moment::START,
             attempts: 0,
             rounds: 0,
             last_pings: None,
@@ -119,7 +123,8 @@ impl Balancer {
             shed_again_at: Moment::START,
             full_until: Moment::START,
             linked: BTreeSet::new(),
-            seen: (Epoch(0), PlanCursor::default()),
+            cursor: PlanCursor::default(),
+            cursor_basis: Epoch(0),
         }
     }
 
@@ -146,8 +151,9 @@ impl Balancer {
         input: BalanceInput,
         out: &mut Vec<BalanceAction>,
     ) {
-        if self.seen.0 != view.plan.basis() {
-            self.seen = (view.plan.basis(), PlanCursor::default());
+        if self.cursor_basis != view.plan.basis() {
+            self.cursor = PlanCursor::default();
+            self.cursor_basis = view.plan.basis();
             self.turn = Turn::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
@@ -156,9 +162,9 @@ impl Balancer {
                 self.note_link(now, view, from, out);
                 self.on_message(now, view, from, message, out);
             }
-            BalanceInput::Timer(Timer::Event { number }) => {
-                if number == self.event.0 {
-                    self.on_event(now, view, out);
+            BalanceInput::Timer(Timer::LookForMove { number }) => {
+                if number == self.look_number {
+                    self.look_for_move(now, view, out);
                 }
             }
             BalanceInput::Timer(Timer::LevelsDue { round }) => {
@@ -204,13 +210,13 @@ impl Balancer {
                 self.on_levels(now, view, from, round, levels, out);
             }
             BalanceMessage::Offer { attempt, buckets, basis, what } => {
-                let part = MoveRole::Taking { what };
-                let offer = Engagement { attempt, buckets, basis, taker: self.me, part };
+                let role = MoveRole::Taking { what };
+                let offer = Engagement { attempt, buckets, basis, taker: self.me, role };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
             BalanceMessage::Fetch { attempt, buckets, basis, taker } => {
-                let part = MoveRole::Sourcing { proposed: Vec::new() };
-                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, part };
+                let role = MoveRole::Sourcing { proposed: Vec::new() };
+                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, role };
                 self.agree_or_refuse(now, view, from, wanted, out);
                 if self.is_engaged_in(attempt) {
                     out.push(BalanceAction::StartFill { attempt, buckets, taker });
@@ -234,9 +240,9 @@ impl Balancer {
         }
     }
 
-    // ---- The event: look for a move, ask for load levels, decide.
+    // ---- Looking for a move, ask for load levels, decide.
 
-    fn on_event(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
+    fn look_for_move(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if self.engagement.is_some() || self.asking.is_some() || view.map.member(self.me).is_none()
         {
             return; // One move at a time: the end of this one schedules the next event.
@@ -250,7 +256,8 @@ impl Balancer {
             // A node of weight 0 carries out its part of the plan, in which it holds nothing.
             Intent::Stay | Intent::Leave(LeaveWay::Safe) => {}
         }
-        let Some(possible) = decide(view, self.me, &mut self.seen.1, |_| Readiness::Free) else {
+        let Some(possible) = decide(view, self.me, &mut self.cursor, |_| MoveReadiness::Free)
+        else {
             if self.has_surplus(now, view) {
                 return self.ask_levels(others(view, self.me), view, out);
             }
@@ -279,7 +286,7 @@ impl Balancer {
             return self.begin_if_linked(now, view, possible, out);
         }
         let asks_all = is_full || self.has_surplus(now, view);
-        let partners = || view.partners(self.me, &self.seen.1);
+        let partners = || view.partners(self.me, &self.cursor);
         let asked = if asks_all { others(view, self.me) } else { partners() };
         self.ask_levels(asked, view, out);
     }
@@ -410,10 +417,10 @@ impl Balancer {
         }
         // A returning node takes nothing until it has brought back the copies it kept.
         let is_put_off = |node| self.backoff.is_waiting(now, node);
-        let takes_part = |node: &NodeId| !view.map.is_awaited(*node) && !is_put_off(*node);
+        let takes_part = |node: &NodeId| !view.map.may_bring_any(*node) && !is_put_off(*node);
         let answer = |node| asking.answers.get(&node).filter(|_| takes_part(&node));
-        let readiness = |node| answer(node).map_or(Readiness::Unfit, LoadLevels::readiness);
-        let decision = decide(view, self.me, &mut self.seen.1, readiness)
+        let readiness = |node| answer(node).map_or(MoveReadiness::Unfit, LoadLevels::readiness);
+        let decision = decide(view, self.me, &mut self.cursor, readiness)
             .or_else(|| self.decide_for_memory(view, &asking.answers, readiness));
         match decision {
             Some(decision) => self.begin(now, view, decision, out),
@@ -423,7 +430,7 @@ impl Balancer {
                 self.set_event(now, Pace::MyTurn, out);
             }
             None => {
-                let is_full = |node: &NodeId| readiness(*node) == Readiness::Full;
+                let is_full = |node: &NodeId| readiness(*node) == MoveReadiness::Full;
                 let no_room = asking.answers.keys().any(is_full);
                 if no_room {
                     self.full_until = now + FULL_WAIT;
@@ -478,9 +485,9 @@ impl Balancer {
         };
         let buckets = self.buckets_together(view, &decision);
         decision.buckets = buckets.len();
-        let part = MoveRole::Offering { decision: Box::new(decision) };
+        let role = MoveRole::Offering { decision: Box::new(decision) };
         let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
-        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
         send(out, taker, offer);
         out.push(BalanceAction::SetTimer {
             timer: Timer::AnswerDue { attempt },
@@ -493,7 +500,7 @@ impl Balancer {
         if self.intent != Intent::Stay || decision.rule == Reason::ShortOfMemory {
             return vec![decision.step.bucket];
         }
-        let mut buckets = batch::buckets_of(view, &self.seen.1, decision);
+        let mut buckets = batch::buckets_of(view, &self.cursor, decision);
         if let Some(levels) = self.heard.get(&decision.step.taker) {
             let fit = levels.vitals.memory.room() / self.average_copy(view).max(1);
             buckets.truncate(usize::try_from(fit).unwrap_or(usize::MAX).max(1));
@@ -514,12 +521,12 @@ impl Balancer {
             return send(out, from, BalanceMessage::Forget { attempt });
         }
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
-        match engagement.part.clone() {
+        match engagement.role.clone() {
             MoveRole::Offering { decision } => {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
             }
             MoveRole::Fetching { decision } => {
-                engagement.part = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
+                engagement.role = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
                 out.push(BalanceAction::Decided(*decision));
             }
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => {}
@@ -550,7 +557,7 @@ impl Balancer {
         }
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
-        engagement.part = MoveRole::Fetching { decision: Box::new(decision) };
+        engagement.role = MoveRole::Fetching { decision: Box::new(decision) };
         let (buckets, taker) = (engagement.buckets.clone(), step.taker);
         send(out, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
         out.push(BalanceAction::SetTimer {
@@ -571,7 +578,7 @@ impl Balancer {
         }
         let taker =
             Load { primaries: levels.primaries, backups: levels.backups, last_received: None };
-        let phase = view.phase(&mut self.seen.1);
+        let phase = view.phase(&mut self.cursor);
         promotions_allowed(view, &decision.step, taker, phase, decision.buckets)
     }
 
@@ -586,7 +593,7 @@ impl Balancer {
             let (buckets, taker) = (engagement.buckets.clone(), step.taker);
             out.push(BalanceAction::StartFill { attempt, buckets, taker });
         }
-        engagement.part = MoveRole::Giving { step, proposed };
+        engagement.role = MoveRole::Giving { step, proposed };
         out.push(BalanceAction::Decided(decision));
     }
 
@@ -612,7 +619,7 @@ impl Balancer {
             return;
         }
         let engagement = self.engagement.as_ref().expect("engaged in this attempt");
-        let source = match &engagement.part {
+        let source = match &engagement.role {
             MoveRole::Offering { .. } => None,
             MoveRole::Fetching { decision } => Some(decision.step.source),
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => return,
@@ -636,7 +643,7 @@ impl Balancer {
         let attempt = wanted.attempt;
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
-        let brings = view.map.is_awaited(self.me);
+        let brings = view.map.may_bring_any(self.me);
         let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
         let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
         let refusal = if !fits {
@@ -655,7 +662,7 @@ impl Balancer {
             return send(out, giver, BalanceMessage::Refuse { attempt, because });
         }
         send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
-        if matches!(wanted.part, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
+        if matches!(wanted.role, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
             self.taken_bytes += self.average_copy(view) * wanted.buckets.len() as u64;
         }
         self.engagement = Some(wanted);
@@ -684,7 +691,7 @@ impl Balancer {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
                 self.set_event(now, Pace::MyTurn, out);
-            } else if self.event.0 == 0 || self.intent != Intent::Stay {
+            } else if self.look_number == 0 || self.intent != Intent::Stay {
                 self.set_event(now, Pace::Soon, out);
             }
             return;
@@ -756,12 +763,13 @@ impl Balancer {
     /// Schedules the next event, unless one is due sooner anyway.
     fn set_event(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         let after = pace.wait(self.draw());
-        let pending = self.event.0 > 0 && self.event.1 > now;
-        if pending && self.event.1 <= now + after {
+        let pending = self.look_number > 0 && self.look_at > now;
+        if pending && self.look_at <= now + after {
             return;
         }
-        self.event = (self.event.0 + 1, now + after);
-        let timer = Timer::Event { number: self.event.0 };
+        self.look_number += 1;
+        self.look_at = now + after;
+        let timer = Timer::LookForMove { number: self.look_number };
         out.push(BalanceAction::SetTimer { timer, after });
     }
 

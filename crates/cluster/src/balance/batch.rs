@@ -6,7 +6,7 @@
 
 use placement::Hashmask;
 
-use super::decide::{Decision, PlanCursor, PlanPhase, PlanView, Step, StepKind, promotion_rule};
+use super::decide::{Decision, PlanCursor, PlanPhase, PlanView, Step, StepKind, promotion_reason};
 use super::plan::{BucketPlan, NewCopy};
 use crate::map::{Bucket, Load, NodeId};
 
@@ -92,7 +92,7 @@ pub(super) fn promotions_allowed(
     let mut allowed = 0;
     while allowed < max
         && giver.primaries > 0
-        && promotion_rule(view, step, giver, taker, phase).is_some()
+        && promotion_reason(view, step, giver, taker, phase).is_some()
     {
         allowed += 1;
         giver.primaries -= 1;

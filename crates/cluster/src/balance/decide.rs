@@ -17,7 +17,7 @@ use placement::Hashmask;
 use smallvec::SmallVec;
 
 use super::batch::{promotions_allowed, room_for};
-use super::levels::Readiness;
+use super::levels::MoveReadiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
 
@@ -194,7 +194,7 @@ pub fn decide(
     view: PlanView,
     me: NodeId,
     seen: &mut PlanCursor,
-    readiness: impl Fn(NodeId) -> Readiness,
+    readiness: impl Fn(NodeId) -> MoveReadiness,
 ) -> Option<Decision> {
     let phase = view.phase(seen);
     let open = seen.open.get_or_insert_with(|| view.plan.concerns_of(me).to_vec());
@@ -226,7 +226,7 @@ pub fn decide(
 /// Returns the next step of a node that leaves the quick way: hand on the buckets it serves. When it
 /// serves none any more, it can leave.
 pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
-    let readiness = |_| Readiness::Free;
+    let readiness = |_| MoveReadiness::Free;
     let decider = Decider { view, me, phase: PlanPhase::Copied, readiness: &readiness };
     let mut sole = None;
     for plan in view.plan.concerning(me) {
@@ -242,7 +242,7 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
             Some(successor) => decider.step(StepKind::Promote, bucket, successor),
             None => {
                 let mut missing = plan.missing(bucket);
-                let copy = missing.find(|copy| !view.map.is_awaited(copy.taker));
+                let copy = missing.find(|copy| !view.map.may_bring_any(copy.taker));
                 let Some(copy) = copy else { continue };
                 // This node stays a backup until it leaves.
                 decider.step(StepKind::Fill, bucket, copy.taker)
@@ -259,7 +259,7 @@ pub fn decide_leaving(view: PlanView, me: NodeId) -> Option<Decision> {
 
 /// Returns the rule that permits a promotion, by the latest numbers of both sides. Checked again when
 /// the taker has agreed and sent its own numbers.
-pub(super) fn promotion_rule(
+pub(super) fn promotion_reason(
     view: PlanView,
     step: &Step,
     giver: Load,
@@ -284,19 +284,19 @@ struct Decider<'a, Ready> {
     readiness: &'a Ready,
 }
 
-impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
+impl<Ready: Fn(NodeId) -> MoveReadiness> Decider<'_, Ready> {
     fn step(&self, kind: StepKind, bucket: &Bucket, taker: NodeId) -> Step {
         let source = bucket.primary().expect("lost buckets are not planned for");
         Step { kind, bucket: bucket.hashmask, giver: self.me, taker, source }
     }
 
     fn is_free(&self, node: NodeId) -> bool {
-        (self.readiness)(node) == Readiness::Free
+        (self.readiness)(node) == MoveReadiness::Free
     }
 
     /// Returns whether the node can become primary of a bucket it holds, which needs no memory.
     fn may_be_promoted(&self, node: NodeId) -> bool {
-        matches!((self.readiness)(node), Readiness::Free | Readiness::Full)
+        matches!((self.readiness)(node), MoveReadiness::Free | MoveReadiness::Full)
     }
 
     fn decision(&self, step: Step, rule: Reason) -> Decision {
@@ -317,7 +317,7 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             let step = self.step(StepKind::Promote, bucket, plan.primary);
             let rule = match known {
                 Some((taker, rule)) if taker == plan.primary => rule,
-                Some(_) | None => self.promotion_rule(&step),
+                Some(_) | None => self.promotion_reason(&step),
             };
             known = Some((plan.primary, rule));
             match rule {
@@ -331,12 +331,12 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
         last_resort
     }
 
-    fn promotion_rule(&self, step: &Step) -> Option<Reason> {
+    fn promotion_reason(&self, step: &Step) -> Option<Reason> {
         if !self.may_be_promoted(step.taker) {
             return None;
         }
         let load = |node| self.view.map.load(node);
-        promotion_rule(self.view, step, load(step.giver), load(step.taker), self.phase)
+        promotion_reason(self.view, step, load(step.giver), load(step.taker), self.phase)
     }
 
     /// Returns whether the rules permit as many promotions like this one as move together.
@@ -392,15 +392,15 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             if best.is_some_and(|(lowest, _)| lowest <= rank) {
                 continue;
             }
-            let source = if serves { Readiness::Free } else { (self.readiness)(step.source) };
+            let source = if serves { MoveReadiness::Free } else { (self.readiness)(step.source) };
             // The source needs no memory.
-            let source = if source == Readiness::Full { Readiness::Free } else { source };
+            let source = if source == MoveReadiness::Full { MoveReadiness::Free } else { source };
             let mut others = [(self.readiness)(step.taker), source].into_iter();
-            if others.clone().any(|it| matches!(it, Readiness::Unfit | Readiness::Full)) {
+            if others.clone().any(|it| matches!(it, MoveReadiness::Unfit | MoveReadiness::Full)) {
                 continue;
             }
             // A better gift is worth waiting for, as long as none of its partners is unfit.
-            let is_free = others.all(|readiness| readiness == Readiness::Free);
+            let is_free = others.all(|readiness| readiness == MoveReadiness::Free);
             if is_free {
                 best = Some((rank, step));
             } else {
@@ -411,10 +411,10 @@ impl<Ready: Fn(NodeId) -> Readiness> Decider<'_, Ready> {
             }
         }
         let worth_it = best.filter(|(rank, _)| *rank <= lowest_busy);
-        worth_it.map(|(_, step)| self.decision(step, self.gift_rule(&step)))
+        worth_it.map(|(_, step)| self.decision(step, self.gift_reason(&step)))
     }
 
-    fn gift_rule(&self, step: &Step) -> Reason {
+    fn gift_reason(&self, step: &Step) -> Reason {
         let (giver, taker) = (self.view.standing(step.giver), self.view.standing(step.taker));
         let above = giver.load.total() > *giver.share.start();
         let below = taker.load.total() < *taker.share.end();

@@ -21,7 +21,7 @@ pub struct Engagement {
     /// contains it too.
     pub basis: Epoch,
     pub taker: NodeId,
-    pub part: MoveRole,
+    pub role: MoveRole,
 }
 
 /// Buckets, each with its epoch at the proposal. A later epoch means that the proposal has been decided.
@@ -67,7 +67,7 @@ impl Engagement {
 
     /// Returns whether this node can take the part it is asked to take.
     pub(super) fn fits(&self, view: PlanView, me: NodeId) -> bool {
-        let fits = |bucket: &Bucket| match self.part {
+        let fits = |bucket: &Bucket| match self.role {
             MoveRole::Taking { what: Offered::Fill | Offered::Gift } => !bucket.is_held_by(me),
             MoveRole::Taking { what: Offered::Promotion } => bucket.backups().contains(&me),
             MoveRole::Sourcing { .. } => {
@@ -86,7 +86,7 @@ impl Engagement {
         }
         let taken = |bucket: &Bucket| bucket.is_held_by(self.taker);
         let served = |bucket: &Bucket| bucket.primary() == Some(self.taker);
-        match &self.part {
+        match &self.role {
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
             MoveRole::Giving { step, .. } => match step.kind {
                 StepKind::Promote | StepKind::GivePrimary => self.states(view).any(served),
@@ -109,7 +109,7 @@ impl Engagement {
         if self.states(view).next().is_none() {
             return true;
         }
-        let (proposed, kind) = match &self.part {
+        let (proposed, kind) = match &self.role {
             MoveRole::Giving { step, proposed } => (proposed, step.kind),
             MoveRole::Sourcing { proposed } => (proposed, StepKind::GiveBackup),
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
@@ -128,7 +128,7 @@ impl Engagement {
     /// Returns whether the move only makes a copy that a node which leaves the quick way can do without:
     /// another holder of the bucket stays.
     pub(super) fn is_only_for_safety(&self, view: PlanView, me: NodeId) -> bool {
-        let is_promotion = match &self.part {
+        let is_promotion = match &self.role {
             MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
                 decision.step.kind == StepKind::Promote
             }
@@ -144,7 +144,7 @@ impl Engagement {
 
     /// Returns whether this node was the giver of a copy, and not only of a promotion.
     pub(super) fn has_given(&self) -> bool {
-        matches!(&self.part, MoveRole::Giving { step, .. } if step.kind != StepKind::Promote)
+        matches!(&self.role, MoveRole::Giving { step, .. } if step.kind != StepKind::Promote)
     }
 
     /// Proposes the taker as a holder of these buckets, whose fills are complete. A backup that is given
@@ -159,7 +159,7 @@ impl Engagement {
         let (taker, giver) = (self.taker, self.giver());
         let filled = self.states(view).filter(|bucket| filled.contains(&bucket.hashmask));
         let filled: ProposedEpochs = filled.map(|it| (it.hashmask, it.epoch)).collect();
-        let drops = match &mut self.part {
+        let drops = match &mut self.role {
             MoveRole::Sourcing { proposed } => {
                 proposed.clone_from(&filled);
                 true
@@ -208,7 +208,7 @@ impl Engagement {
     /// and this node drops its own.
     pub(super) fn go_on(&mut self, view: PlanView, out: &mut Vec<BalanceAction>) {
         let (taker, giver) = (self.taker, self.giver());
-        let MoveRole::Giving { step, proposed } = &self.part else { return };
+        let MoveRole::Giving { step, proposed } = &self.role else { return };
         if step.kind != StepKind::GivePrimary || !is_decided(view, proposed) || self.is_over(view) {
             return;
         }
@@ -227,7 +227,7 @@ impl Engagement {
         }
         self.buckets = arrived.iter().map(|(bucket, _)| *bucket).collect();
         self.propose(changes, out);
-        if let MoveRole::Giving { proposed, .. } = &mut self.part {
+        if let MoveRole::Giving { proposed, .. } = &mut self.role {
             *proposed = arrived;
         }
     }
@@ -253,7 +253,7 @@ impl Engagement {
         let mut copies = plan.copies.iter().filter(|copy| copy.taker == self.taker);
         let primary = view.map.bucket(plan.hashmask).and_then(Bucket::primary);
         let serves = primary == Some(self.giver());
-        match &self.part {
+        match &self.role {
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
             MoveRole::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
             | MoveRole::Taking { what: Offered::Promotion } => serves && plan.primary == self.taker,
@@ -270,7 +270,7 @@ impl Engagement {
 
     /// Returns the other participants, as far as this node knows them.
     pub(super) fn others(&self, me: NodeId) -> Vec<NodeId> {
-        let source = match &self.part {
+        let source = match &self.role {
             MoveRole::Offering { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => None,
             MoveRole::Fetching { decision } => Some(decision.step.source),
             MoveRole::Giving { step, .. } => Some(step.source),

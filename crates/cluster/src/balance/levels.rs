@@ -49,7 +49,7 @@ pub enum Condition {
 
 /// A node's ability to take part in a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Readiness {
+pub enum MoveReadiness {
     Free,
     /// The node takes part in another move.
     Busy,
@@ -60,12 +60,12 @@ pub enum Readiness {
 }
 
 impl LoadLevels {
-    pub fn readiness(&self) -> Readiness {
+    pub fn readiness(&self) -> MoveReadiness {
         match self.vitals.condition {
-            Condition::Sick => Readiness::Unfit,
-            Condition::Well if self.vitals.memory.is_crowded() => Readiness::Full,
-            Condition::Well if self.busy => Readiness::Busy,
-            Condition::Well => Readiness::Free,
+            Condition::Sick => MoveReadiness::Unfit,
+            Condition::Well if self.vitals.memory.is_crowded() => MoveReadiness::Full,
+            Condition::Well if self.busy => MoveReadiness::Busy,
+            Condition::Well => MoveReadiness::Free,
         }
     }
 

@@ -128,7 +128,7 @@ pub enum BalanceInput {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// Look for something to give.
-    Event { number: u64 },
+    LookForMove { number: u64 },
     /// Decide with the load levels received so far.
     LevelsDue { round: u64 },
     /// Give up waiting for an answer.

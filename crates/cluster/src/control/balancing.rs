@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use placement::Hashmask;
 
-use super::membership::Stay;
+use super::membership::Absence;
 use super::{Action, Control, Message};
 use crate::Moment;
 use crate::balance::{
@@ -148,7 +148,7 @@ impl Control {
             balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
             balance::BalanceAction::Propose { planned_at, changes } => {
                 if let [Change::Leave { way, .. }] = changes[..] {
-                    return self.propose_to_go(way);
+                    return self.propose_to_leave(way);
                 }
                 if matches!(changes.first(), Some(Change::Promote { .. })) {
                     self.begin_handover(LogEntry { planned_at, changes });
@@ -164,12 +164,12 @@ impl Control {
 
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
-    fn propose_to_go(&mut self, way: LeaveWay) {
+    fn propose_to_leave(&mut self, way: LeaveWay) {
         if self.balancing.hands_full || self.offers.is_bringing {
             return;
         }
-        let stay = self.leaving.as_ref().map_or(Stay::ForGood, |leaving| leaving.stay);
-        self.propose(None, vec![stay.change(self.me.peer(), way)]);
+        let absence = self.leaving.as_ref().map_or(Absence::ForGood, |leaving| leaving.absence);
+        self.propose(None, vec![absence.change(self.me.peer(), way)]);
     }
 
     /// Runs the timers that are due.
@@ -296,7 +296,7 @@ impl Control {
         };
         self.balancing.engaged = Some((attempt, at.max(self.now) + ENGAGED_CHECK));
         let Some(engagement) = self.engagement() else { return };
-        let others = match &engagement.part {
+        let others = match &engagement.role {
             // Not agreed on yet: the asking node times out by itself.
             MoveRole::Offering { .. } | MoveRole::Fetching { .. } => return,
             MoveRole::Giving { step, .. } => vec![step.taker, step.source],

@@ -85,7 +85,7 @@ impl Control {
     fn may_lack(&self, founder: NodeId) -> bool {
         let Some(map) = self.map.as_ref().filter(|_| self.since.is_some()) else { return false };
         let only_here = |it: &Bucket| it.is_held_by(self.me.id) && !it.is_held_by(founder);
-        map.is_forked() || map.is_awaited(self.me.id) || map.buckets().any(only_here)
+        map.is_forked() || map.may_bring_any(self.me.id) || map.buckets().any(only_here)
     }
 
     /// Yields if this side has ended by its own log.

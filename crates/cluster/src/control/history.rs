@@ -92,7 +92,9 @@ impl PastChange {
             Change::Recreate { .. } => "all holders of the bucket were gone",
             Change::Set(_) => "set by the operator",
             Change::Yield(_) => "another side of the split cluster survives",
-            Change::Settled { .. } => "the node has handed over its old copies, or has none",
+            Change::KeptCopiesHandedOver { .. } => {
+                "the node has handed over its old copies, or has none"
+            }
             Change::Write { .. } => "requested by a client",
         })
     }
@@ -127,7 +129,7 @@ fn described(change: &Change) -> String {
         Change::Yield(generation) => {
             format!("yield to generation {} of {}", generation.counter, generation.founder)
         }
-        Change::Settled { node, buckets } => {
+        Change::KeptCopiesHandedOver { node, buckets } => {
             format!("stop awaiting old copies of {} buckets from {node}", buckets.len())
         }
         Change::Write { documents, .. } => {

@@ -10,7 +10,7 @@ use store::UnixMillis;
 
 use super::documents::WriteRequest;
 use super::message::{JoinAnswer, JoinRequest, Message};
-use super::recreate::Offer;
+use super::recreate::KeptCopy;
 use super::skew::Skew;
 use crate::Moment;
 use crate::balance::{Attempt, MemoryReport, SizeReport, Vitals};
@@ -68,7 +68,7 @@ pub enum Input {
     /// Client demand: a client sent a command for a key, or asked for the topology on a connection that
     /// it opened after this node lost its lease; or it waits for a timer. Never PING, INFO or our own
     /// tools.
-    ClientTurned,
+    ClientDemand,
     /// A node of this cluster, but of another generation, has said hello.
     Met(Generation),
     /// The other side now has all data of this process that it lacked: the reply to `Action::Yield`.
@@ -77,13 +77,13 @@ pub enum Input {
     /// `Action::Bring`; may be empty.
     Brought(Vec<Hashmask>),
     /// Copies that this process has loaded from its disk.
-    Found(Vec<Offer>),
+    Found(Vec<KeptCopy>),
     Vitals(Vitals),
     /// The memory of this node. Repeated several times a second while the node is near its limit.
     Memory(MemoryReport),
     /// True if this node holds data besides buckets (timers) that other nodes have yet to take over:
     /// until then it does not leave.
-    HandsFull(bool),
+    HoldsTimers(bool),
     /// Sizes of the buckets that this node serves.
     Sizes(SizeReport),
     /// A viewer requests the cluster's state from this node: the other members are asked for theirs.

@@ -10,7 +10,7 @@ use placement::Hashmask;
 
 use super::Control;
 use super::lease::Granter;
-use super::membership::{AWAY_MAX, Candidates, Stay};
+use super::membership::{AWAY_MAX, Absence, Candidates};
 use super::recreate::LostBuckets;
 use super::votes::Votes;
 use crate::Moment;
@@ -48,7 +48,7 @@ pub(super) struct Leader {
 /// The announcement of a leaving member, and its time.
 #[derive(Clone, Copy)]
 pub(super) struct LeaveAnnouncement {
-    pub(super) stay: Stay,
+    pub(super) absence: Absence,
     pub(super) way: LeaveWay,
     pub(super) since: Moment,
 }
@@ -174,11 +174,11 @@ impl Control {
         self.grant_leases();
         self.declare_deaths();
         self.choose_voters();
-        self.let_go_who_leaves();
+        self.remove_leavers();
         self.split_if_needed();
         self.recreate_lost();
         self.give_up_awaited();
-        self.forget_the_late();
+        self.release_reserved_places();
     }
 
     /// Proposes an entry of the leader itself, or of another node once it is permitted.
@@ -213,9 +213,9 @@ impl Control {
             return;
         }
         match entry.changes[..] {
-            [Change::Leave { way, .. }] => return self.on_wants_to_go(from, Stay::ForGood, way),
+            [Change::Leave { way, .. }] => return self.on_wants_to_go(from, Absence::ForGood, way),
             [Change::Away { absence, way, .. }] => {
-                return self.on_wants_to_go(from, Stay::For(absence), way);
+                return self.on_wants_to_go(from, Absence::For(absence), way);
             }
             _ => {}
         }
@@ -248,7 +248,7 @@ impl Control {
                 let is_spared = || has_successors(map, from) && !leader.takes_weight();
                 member.peer() == known.peer() && (!takes_weight || is_spared())
             }
-            Change::Leave { node, .. } | Change::Settled { node, .. } => *node == from,
+            Change::Leave { node, .. } | Change::KeptCopiesHandedOver { node, .. } => *node == from,
             Change::Away { node, absence, .. } => *node == from && *absence <= AWAY_MAX,
             Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,

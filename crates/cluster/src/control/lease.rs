@@ -2,7 +2,7 @@
 //!
 //! A lease runs from the moment its holder *asked*, noted before the request left, and the leader
 //! answers only after a majority has confirmed that it still leads. So whatever a holder believes, the
-//! leader's patience (`Granter`) ends later than the holder's lease (`Holder`), although their clocks
+//! leader's patience (`Granter`) ends later than the holder's lease (`OwnLease`), although their clocks
 //! differ in rate and messages may be delayed arbitrarily. `deaths.rs` relies on it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,7 +29,7 @@ const LEASES_TO_ARRIVE: u32 = 5;
 
 /// The lease of this node.
 #[derive(Default)]
-pub(super) struct Holder {
+pub(super) struct OwnLease {
     last_number: u64,
     /// Time of each open request.
     asked: VecDeque<(u64, Moment)>,
@@ -41,7 +41,7 @@ pub(super) struct Holder {
     last_early_ask: Moment,
 }
 
-impl Holder {
+impl OwnLease {
     pub(super) fn until(&self) -> Moment {
         self.until
     }
@@ -290,11 +290,11 @@ pub(super) fn patience(lease: Duration) -> Duration {
 impl Control {
     /// Returns the time until which this node may serve, by its clock.
     pub fn lease_until(&self) -> Moment {
-        self.holder.until
+        self.own_lease.until
     }
 
     pub fn holds_lease(&self) -> bool {
-        self.now < self.holder.until
+        self.now < self.own_lease.until
     }
 
     /// Returns the lease length of the map. Only the leader grants by it; others use the length in the
@@ -308,22 +308,22 @@ impl Control {
     pub(super) fn ask_for_lease(&mut self) {
         if self.yielding.is_some() {
             // This process never serves again.
-            self.holder = Holder { next_ask: Moment::NEVER, ..Holder::default() };
+            self.own_lease = OwnLease { next_ask: Moment::NEVER, ..OwnLease::default() };
             return self.out.push(Action::Lease { until: Moment::START });
         }
         if self.is_alone() {
-            self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
+            self.own_lease.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
             return self.set_lease(Moment::NEVER);
         }
         if self.map.is_some() && !self.is_member() {
-            self.holder.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
+            self.own_lease.next_ask = self.now + self.lease() / RENEWALS_PER_LEASE;
             return self.ask_to_come_back();
         }
-        if self.holder.until == Moment::NEVER {
+        if self.own_lease.until == Moment::NEVER {
             // No other node could decide anything until now; from here on one may.
             self.set_lease(self.now + self.lease());
         }
-        let number = self.holder.ask(self.now, self.lease());
+        let number = self.own_lease.ask(self.now, self.lease());
         let (applied, is_cut_off) = (self.applied, self.is_cut_off_from_most());
         if self.leads() {
             self.on_lease_ask(self.me.peer(), LeaseRequest { number, applied, is_cut_off });
@@ -340,7 +340,7 @@ impl Control {
     /// Asks for the next lease early, now or in a moment.
     pub(super) fn ask_for_lease_soon(&mut self) {
         let lease = self.lease();
-        self.holder.hasten(self.now, lease);
+        self.own_lease.hasten(self.now, lease);
     }
 
     pub(super) fn on_lease_ask(&mut self, from: Peer, ask: LeaseRequest) {
@@ -356,22 +356,22 @@ impl Control {
 
     pub(super) fn on_lease_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
         if !holds(Rule::LeaseFromAsking) {
-            self.holder.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
+            self.own_lease.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
         }
-        self.holder.grant(number, index, lease);
+        self.own_lease.grant(number, index, lease);
         self.count_grants();
     }
 
     pub(super) fn count_grants(&mut self) {
-        if self.holder.count(self.applied) {
-            let until = self.holder.until;
+        if self.own_lease.count(self.applied) {
+            let until = self.own_lease.until;
             self.out.push(Action::Lease { until });
         }
     }
 
     fn set_lease(&mut self, until: Moment) {
-        if self.holder.until != until {
-            self.holder.until = until;
+        if self.own_lease.until != until {
+            self.own_lease.until = until;
             self.out.push(Action::Lease { until });
         }
     }
@@ -415,7 +415,7 @@ impl Control {
 
     fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
         let Some(map) = self.map.clone() else { return };
-        let grants_to_all = !holds(Rule::NoGrantToTheCondemned);
+        let grants_to_all = !holds(Rule::NoLeaseAfterDeathProposed);
         let is_same = |it: &Member| it.peer() == peer || !holds(Rule::BootsDiffer);
         let is_member = map.member(peer.id).is_some_and(is_same);
         let Some(leader) = &mut self.leader else { return };

@@ -66,24 +66,24 @@ pub(super) const AWAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The time a leaving node stays away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stay {
+pub(super) enum Absence {
     ForGood,
     For(Duration),
 }
 
-impl Stay {
+impl Absence {
     /// Returns the change by which the node leaves.
     pub(super) fn change(self, Peer { id: node, boot }: Peer, way: LeaveWay) -> Change {
         match self {
-            Stay::ForGood => Change::Leave { node, boot, way },
-            Stay::For(absence) => Change::Away { node, boot, absence, way },
+            Absence::ForGood => Change::Leave { node, boot, way },
+            Absence::For(absence) => Change::Away { node, boot, absence, way },
         }
     }
 }
 
 /// A node's wish to leave.
 pub(super) struct Leaving {
-    pub(super) stay: Stay,
+    pub(super) absence: Absence,
     pub(super) way: LeaveWay,
     /// Time of the first request; `leave-timeout` counts from here.
     asked_at: Moment,
@@ -263,7 +263,7 @@ impl Control {
     // ---- Leaving.
 
     /// Begins to leave. A second request can only make it quicker.
-    pub(super) fn on_ask_leave(&mut self, id: u64, stay: Stay, way: LeaveWay) {
+    pub(super) fn on_ask_leave(&mut self, id: u64, absence: Absence, way: LeaveWay) {
         if let Some(leaving) = &mut self.leaving {
             leaving.askers.push(id);
             if way == LeaveWay::Quick {
@@ -272,7 +272,7 @@ impl Control {
             return;
         }
         self.leaving = Some(Leaving {
-            stay,
+            absence,
             way,
             asked_at: self.now,
             askers: vec![id],
@@ -285,7 +285,7 @@ impl Control {
     fn leave_the_quick_way(&mut self) {
         if let Some(leaving) = self.leaving.as_mut().filter(|it| it.way == LeaveWay::Safe) {
             leaving.way = LeaveWay::Quick;
-            let safe = leaving.stay.change(self.me.peer(), LeaveWay::Safe);
+            let safe = leaving.absence.change(self.me.peer(), LeaveWay::Safe);
             self.proposals.withdraw(&[safe]);
             self.feed_balancer(balance::BalanceInput::Leave(LeaveWay::Quick));
         }
@@ -341,9 +341,9 @@ impl Control {
     }
 
     /// Records at the leader that a member has handed everything on.
-    pub(super) fn on_wants_to_go(&mut self, peer: Peer, stay: Stay, way: LeaveWay) {
+    pub(super) fn on_wants_to_go(&mut self, peer: Peer, absence: Absence, way: LeaveWay) {
         if let Some(leader) = &mut self.leader {
-            let announcement = LeaveAnnouncement { stay, way, since: self.now };
+            let announcement = LeaveAnnouncement { absence, way, since: self.now };
             let known = leader.leaving.entry(peer).or_insert(announcement);
             if way == LeaveWay::Quick {
                 known.way = way;
@@ -353,15 +353,15 @@ impl Control {
 
     /// Returns the reason for the end of a process that has left as it wanted to.
     pub(super) fn gone_by_leaving(&self) -> Gone {
-        match self.leaving.as_ref().map(|leaving| leaving.stay) {
-            Some(Stay::For(absence)) => Gone::LeftFor(absence),
-            Some(Stay::ForGood) | None => Gone::Left,
+        match self.leaving.as_ref().map(|leaving| leaving.absence) {
+            Some(Absence::For(absence)) => Gone::LeftFor(absence),
+            Some(Absence::ForGood) | None => Gone::Left,
         }
     }
 
     /// Releases the reserved places of nodes that stay away too long, and those of a returned node when
     /// all moves planned for it are done.
-    pub(super) fn forget_the_late(&mut self) {
+    pub(super) fn release_reserved_places(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, self.map.clone()) else { return };
         let now = self.now;
         leader.away_since.retain(|node, _| map.away().any(|(away, _)| away == *node));
@@ -380,7 +380,7 @@ impl Control {
     }
 
     /// Removes members that want to leave and have no vote any more.
-    pub(super) fn let_go_who_leaves(&mut self) {
+    pub(super) fn remove_leavers(&mut self) {
         let (Some(leader), Some(map)) = (&mut self.leader, &self.map) else { return };
         leader.leaving.retain(|peer, _| map.member(peer.id).is_some_and(|it| it.peer() == *peer));
         let configuration = self.consensus.configuration();
@@ -388,7 +388,7 @@ impl Control {
             |peer: &Peer| !configuration.is_voter(peer.id) && map.load(peer.id).primaries == 0;
         let free = leader.leaving.iter().map(|(peer, wish)| (*peer, *wish));
         for (peer, wish) in free.filter(|(peer, _)| is_free(peer)).collect::<Vec<_>>() {
-            let changes = vec![wish.stay.change(peer, wish.way)];
+            let changes = vec![wish.absence.change(peer, wish.way)];
             let entry = LogEntry { planned_at: None, changes };
             self.put_into_log(entry);
             // If it could not leave after all, it will ask again.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::recreate::Offer;
+use super::recreate::KeptCopy;
 use super::version::ProtocolRange;
 use crate::balance::{self, Attempt, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
@@ -80,7 +80,7 @@ pub enum Message {
     /// The sender avoids serving, and should get nothing.
     Sick,
     /// Copies that the sender has found on its disk.
-    Offer(Vec<Offer>),
+    KeptCopies(Vec<KeptCopy>),
     /// The sender's side has ended in favour of another, and this is its progress.
     Yielding(Handed),
     /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary, and their buckets.

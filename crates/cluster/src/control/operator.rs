@@ -6,7 +6,7 @@ use placement::Hashmask;
 
 use super::documents::objection_to_write;
 use super::lease::patience;
-use super::membership::{AWAY_MAX, JoinRequester, Stay};
+use super::membership::{AWAY_MAX, Absence, JoinRequester};
 use super::{Answer, Control, OperatorRequest};
 use crate::consensus::LogEntry;
 use crate::map::{Bucket, Change, LeaveWay, Map, RecreateSource, Setting};
@@ -22,7 +22,7 @@ impl Control {
             return self.answer(id, Answer::Refused(text.into()));
         }
         match ask {
-            OperatorRequest::Leave(way) => self.on_ask_leave(id, Stay::ForGood, way),
+            OperatorRequest::Leave(way) => self.on_ask_leave(id, Absence::ForGood, way),
             OperatorRequest::LeaveFor { absence, way } => self.on_ask_leave_for(id, absence, way),
             OperatorRequest::Split(bucket) => self.on_ask_split(id, bucket),
             OperatorRequest::Set(setting) => self.on_ask_set(id, setting),
@@ -35,7 +35,7 @@ impl Control {
 
     fn on_ask_leave_for(&mut self, id: u64, absence: Duration, way: LeaveWay) {
         match objection_to_absence(absence) {
-            None => self.on_ask_leave(id, Stay::For(absence), way),
+            None => self.on_ask_leave(id, Absence::For(absence), way),
             Some(text) => self.answer(id, Answer::Refused(text)),
         }
     }

@@ -140,7 +140,9 @@ fn is_decided(map: &Map, change: &Change) -> bool {
         Change::Dead(nodes) => nodes.iter().all(|node| map.member(*node).is_none()),
         Change::Set(_) => false,
         Change::Yield(_) => map.yielded_to().is_some(),
-        Change::Settled { node, buckets } => buckets.iter().all(|it| !map.awaits(*node, *it)),
+        Change::KeptCopiesHandedOver { node, buckets } => {
+            buckets.iter().all(|it| !map.may_bring(*node, *it))
+        }
         Change::Write { expected, .. } => map.documents().version() != *expected,
     }
 }

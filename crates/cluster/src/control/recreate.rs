@@ -31,7 +31,7 @@ const AWAITED_LOOK: Duration = Duration::from_secs(60);
 /// A copy of a bucket that a process has found on its disk, or has kept in memory since it was declared
 /// dead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Offer {
+pub struct KeptCopy {
     pub bucket: Hashmask,
     pub kept: Freshness,
     /// The end of its history: the highest reign and version of its slots.
@@ -52,7 +52,7 @@ pub(super) struct LostBuckets {
     /// Time since when each absent node is awaited with each bucket, as far as this leader has seen.
     awaited: BTreeMap<(NodeId, Hashmask), Moment>,
     awaited_due: Moment,
-    offers: BTreeMap<Peer, Vec<Offer>>,
+    offers: BTreeMap<Peer, Vec<KeptCopy>>,
     /// Time at which each of these last announced that it is back and still loads its data.
     loading: BTreeMap<NodeId, Moment>,
 }
@@ -60,7 +60,7 @@ pub(super) struct LostBuckets {
 /// The copies this node could bring back, and the time of its next offer.
 #[derive(Default)]
 pub(super) struct Offers {
-    mine: Vec<Offer>,
+    mine: Vec<KeptCopy>,
     again_at: Moment,
     /// True if this process knows which copies it has.
     pub(super) is_told: bool,
@@ -106,7 +106,7 @@ impl LostBuckets {
         }
         self.awaited_due = now + AWAITED_LOOK;
         let is_away = |node: NodeId| map.member(node).is_none();
-        self.awaited.retain(|(node, bucket), _| is_away(*node) && map.awaits(*node, *bucket));
+        self.awaited.retain(|(node, bucket), _| is_away(*node) && map.may_bring(*node, *bucket));
         for (bucket, last) in map.begun_anew() {
             for node in last.iter().filter(|node| is_away(**node)) {
                 self.awaited.entry((*node, bucket)).or_insert(now);
@@ -116,11 +116,11 @@ impl LostBuckets {
         let (&(node, _), _) = self.awaited.iter().find(|(_, since)| is_over(since))?;
         let of_node = self.awaited.iter().filter(|((it, _), since)| *it == node && is_over(since));
         let buckets = of_node.map(|((_, bucket), _)| *bucket).take(TOGETHER_MAX).collect();
-        Some(Change::Settled { node, buckets })
+        Some(Change::KeptCopiesHandedOver { node, buckets })
     }
 
     /// Returns the offered copies of this bucket, with the nodes that offer them.
-    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &Offer)> + use<'_> {
+    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &KeptCopy)> + use<'_> {
         self.offers.iter().filter_map(move |(peer, offers)| {
             let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
             Some((peer.id, offer))
@@ -136,7 +136,7 @@ impl LostBuckets {
     /// Returns the node and the data to recreate a bucket from, if it is time for that.
     fn source(&self, map: &Map, bucket: Hashmask, now: Moment) -> Option<(NodeId, RecreateSource)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
-        let is_last = |(node, offer): &(NodeId, &Offer)| {
+        let is_last = |(node, offer): &(NodeId, &KeptCopy)| {
             offer.kept == Freshness::AsItWas && last.contains(node)
         };
         if let Some((node, _)) = best(self.offered(bucket).filter(is_last)) {
@@ -155,8 +155,9 @@ impl LostBuckets {
             let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
             // A node that has yet to bring something would discard the data on its disk as soon as it
             // holds anything.
-            let least = able
-                .min_by_key(|(it, load)| (map.is_awaited(it.id), load.total() / it.weight, it.id));
+            let least = able.min_by_key(|(it, load)| {
+                (map.may_bring_any(it.id), load.total() / it.weight, it.id)
+            });
             least.map(|(member, _)| (member.id, RecreateSource::Empty))
         };
         best.map(|(node, _)| (node, RecreateSource::Snapshot)).or_else(emptiest)
@@ -164,7 +165,9 @@ impl LostBuckets {
 }
 
 /// Returns the copy with the longest history.
-fn best<'a>(offers: impl Iterator<Item = (NodeId, &'a Offer)>) -> Option<(NodeId, &'a Offer)> {
+fn best<'a>(
+    offers: impl Iterator<Item = (NodeId, &'a KeptCopy)>,
+) -> Option<(NodeId, &'a KeptCopy)> {
     offers.min_by_key(|(node, offer)| (offer.kept, Reverse(offer.position), *node))
 }
 
@@ -224,7 +227,7 @@ impl Control {
 
     /// Records the copies that this process has found on its disk. They only count for buckets that all
     /// others have lost.
-    pub(super) fn on_found(&mut self, offers: Vec<Offer>) {
+    pub(super) fn on_found(&mut self, offers: Vec<KeptCopy>) {
         self.offers =
             Offers { mine: offers, again_at: self.now, is_told: true, ..Offers::default() };
     }
@@ -239,7 +242,7 @@ impl Control {
         let kept = map.away().filter(|(node, _)| *node == me).flat_map(|(_, away)| &away.buckets);
         let lost = map.lost().map(|(bucket, _)| bucket);
         let wanted: Vec<Hashmask> = kept.copied().chain(lost).chain(map.awaited_of(me)).collect();
-        let is_wanted = |offer: &Offer| wanted.iter().any(|it| contains(offer.bucket, *it));
+        let is_wanted = |offer: &KeptCopy| wanted.iter().any(|it| contains(offer.bucket, *it));
         self.offers.mine.retain(is_wanted);
     }
 
@@ -251,13 +254,13 @@ impl Control {
         self.offers.again_at = self.now + OFFER_INTERVAL;
         let offers = self.offers.mine.clone();
         match self.consensus.leader() {
-            Some(leader) if leader == self.me.id => self.on_offer(self.me.peer(), offers),
-            Some(leader) => self.send(leader, Message::Offer(offers)),
+            Some(leader) if leader == self.me.id => self.on_kept_copies(self.me.peer(), offers),
+            Some(leader) => self.send(leader, Message::KeptCopies(offers)),
             None => {}
         }
     }
 
-    pub(super) fn on_offer(&mut self, from: Peer, offers: Vec<Offer>) {
+    pub(super) fn on_kept_copies(&mut self, from: Peer, offers: Vec<KeptCopy>) {
         if let Some(leader) = &mut self.leader {
             leader.lost.offers.insert(from, offers);
         }
@@ -286,7 +289,7 @@ mod tests {
         let (mut lost, at) = (LostBuckets::default(), Moment::START + Duration::from_secs(1));
         lost.follow(&map, at);
         for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
-            let offer = Offer { bucket, kept: Freshness::AsItWas, position };
+            let offer = KeptCopy { bucket, kept: Freshness::AsItWas, position };
             lost.offers.insert(member(id).peer(), vec![offer]);
         }
         assert_eq!(lost.source(&map, bucket, at), None, "the last holder may come back");

@@ -11,7 +11,7 @@ use crate::map::Change;
 
 impl Control {
     /// Hands over the awaited data of this process, or reports that it has none.
-    pub(super) fn bring_what_is_awaited(&mut self) {
+    pub(super) fn hand_over_former_data(&mut self) {
         let Some(map) = self.map.as_ref().filter(|_| self.yielding.is_none()) else { return };
         if !self.offers.is_told || self.offers.is_bringing || !self.is_member() {
             return;
@@ -24,7 +24,7 @@ impl Control {
         let (left, mut done): (Vec<_>, Vec<_>) = map.awaited_of(me).partition(is_left);
         if !done.is_empty() {
             done.truncate(TOGETHER_MAX);
-            self.propose(None, vec![Change::Settled { node: me, buckets: done }]);
+            self.propose(None, vec![Change::KeptCopiesHandedOver { node: me, buckets: done }]);
         }
         if !left.is_empty() {
             self.offers.is_bringing = true;

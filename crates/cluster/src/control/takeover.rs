@@ -39,7 +39,7 @@ impl Control {
 
     /// Handles client demand: a command for a key, a topology query on a connection opened after this
     /// node lost its lease, or a client that waits for a timer.
-    pub(super) fn on_client_turned(&mut self) {
+    pub(super) fn on_client_demand(&mut self) {
         if self.may_take_over() {
             self.take_over();
         }

@@ -31,14 +31,14 @@ pub fn follow<P: Plane>(
                 follow_bucket(plane, &now, bucket, outgoing, inherits, &mut applied);
             } else if then.as_ref().is_some_and(|then| now.recalls_otherwise(then, bucket)) {
                 let slots = slots_of(bucket.hashmask);
-                slots.for_each(|slot| recall(plane, slot, &now, bucket, &mut applied));
+                slots.for_each(|slot| set_retention(plane, slot, &now, bucket, &mut applied));
             }
         }
         if map.keeps_divergence() || before.is_some_and(Map::keeps_divergence) {
             follow_divergence(plane, map, before, &mut applied);
         }
         plane.publish(map);
-        plane.disturb();
+        plane.recheck_waiting();
     });
 }
 
@@ -75,7 +75,7 @@ impl MapView<'_> {
     fn keeps(&self, bucket: &Bucket) -> bool {
         let is_lost = bucket.holders.is_empty();
         let is_kept = |me| self.map.keeps_place(me, bucket.hashmask);
-        self.me.is_none_or(|me| is_lost || is_kept(me) || self.map.awaits(me, bucket.hashmask))
+        self.me.is_none_or(|me| is_lost || is_kept(me) || self.map.may_bring(me, bucket.hashmask))
     }
 }
 
@@ -99,12 +99,12 @@ fn follow_bucket<P: Plane>(
             }
             plane.publish_counts(slot, state);
         });
-        recall(plane, slot, outlook, bucket, applied);
+        set_retention(plane, slot, outlook, bucket, applied);
     }
 }
 
 /// Sets what is retained of a slot: its removals while a copy is away, and a stale copy while that may be useful.
-fn recall<P: Plane>(
+fn set_retention<P: Plane>(
     plane: &P,
     slot: Slot,
     outlook: &MapView<'_>,
@@ -145,11 +145,11 @@ fn follow_divergence<P: Plane>(
         for slot in slots_of(bucket.hashmask) {
             plane.with_slot(slot, |state| {
                 if !is_apart(map, bucket) {
-                    applied(state.table.reunite());
+                    applied(state.table.end_divergence());
                 } else if state.replica.holds() {
                     let parts_here = has_parted || begins;
                     let at = if parts_here { state.table.version() } else { Version::ZERO };
-                    state.table.part(at);
+                    state.table.begin_divergence(at);
                 }
             });
         }

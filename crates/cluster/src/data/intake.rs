@@ -12,8 +12,8 @@ use super::{Plane, SlotState, me_in, slots_of};
 use crate::fill::{FillOutcome, FillReceived, FillTaker};
 use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
-    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, Receiver, RecordedUnit,
-    Role, receive_effects, receive_images, slot_of_unit,
+    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, ReceivingSlot,
+    RecordedUnit, Role, receive_effects, receive_images, slot_of_unit,
 };
 
 /// The intake from one boot of another node. It outlives a connection.
@@ -90,11 +90,15 @@ pub struct ApplyContext<'a, P, A> {
 }
 
 impl<P: Plane, A: FnMut(Applied)> ApplyContext<'_, P, A> {
-    fn on_slot<R>(&mut self, slot: Slot, work: impl FnOnce(&mut Receiver<'_>, &mut A) -> R) -> R {
+    fn on_slot<R>(
+        &mut self,
+        slot: Slot,
+        work: impl FnOnce(&mut ReceivingSlot<'_>, &mut A) -> R,
+    ) -> R {
         let ApplyContext { plane, touch, applied } = self;
         plane.with_slot(slot, |state| {
             let SlotState { table, replica, .. } = state;
-            let mut receiver = Receiver { table, replica, seed: plane.seed(), touch: *touch };
+            let mut receiver = ReceivingSlot { table, replica, seed: plane.seed(), touch: *touch };
             work(&mut receiver, applied)
         })
     }

@@ -134,7 +134,8 @@ pub struct Mover {
     look_due: Moment,
     window: Window,
     /// Accounting for the bandwidth cap: start of the period, and bytes sent since.
-    paced: (Moment, u64),
+    period_start: Moment,
+    period_bytes: u64,
     /// Bytes of fills sent since other threads had their turn.
     turn: u64,
     tombstones: TombstoneLimits,
@@ -153,7 +154,8 @@ impl Mover {
             pending: Pending::default(),
             look_due: now,
             window: Window::default(),
-            paced: (now, 0),
+            period_start: now,
+            period_bytes: 0,
             turn: 0,
             tombstones: TombstoneLimits::default(),
             sent: Sent::default(),
@@ -303,7 +305,7 @@ impl Mover {
                 && now < pending.since + PROMOTION_WAIT;
             if !waits {
                 change_replicas(plane, pending.bucket, SlotReplica::stop_awaiting);
-                plane.disturb(); // Parked commands may wait for this bucket.
+                plane.recheck_waiting(); // Parked commands may wait for this bucket.
             }
             waits
         });

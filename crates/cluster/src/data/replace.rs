@@ -5,7 +5,7 @@ use placement::Slot;
 use store::{Applied, DecodeError, Seed, SlotTable, decode_item};
 
 use crate::map::LogIndex;
-use crate::replication::{Position, Receiver};
+use crate::replication::{Position, ReceivingSlot};
 
 pub(super) struct SlotReplacement {
     pub(super) slot: Slot,
@@ -31,7 +31,7 @@ impl SlotReplacement {
     }
 
     /// Replaces the backup's content, if this node is still a backup in this reign.
-    pub(super) fn swap_in(mut self, to: &mut Receiver<'_>) -> Option<Applied> {
+    pub(super) fn swap_in(mut self, to: &mut ReceivingSlot<'_>) -> Option<Applied> {
         if !to.replica.is_backup() || to.replica.reign() != self.reign {
             return None;
         }

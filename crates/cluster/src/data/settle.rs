@@ -129,7 +129,7 @@ fn compare(bucket: &Bucket, plane: &impl Plane) -> Vec<(LinkId, FrameNumber)> {
 /// Sends the whole slot. Nothing changes it meanwhile: it is not served yet.
 fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> FrameNumber {
     plane.with_slot(slot, |state| {
-        state.replica.forgive(link, plane.last(link));
+        state.replica.clear_refusal(link, plane.last(link));
         // Built without the link's lock: writes to other slots wait for that lock.
         let mut draft = Outbox::default();
         draft.push(&Frame::Replace { reign, slot, position: state.position() });
@@ -159,7 +159,7 @@ fn serve(bucket: Hashmask, plane: &impl Plane) {
             }
         });
     }
-    plane.disturb(); // Parked commands may wait for this bucket.
+    plane.recheck_waiting(); // Parked commands may wait for this bucket.
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl FillSource {
             self.walk = send_remembered(table, self.fill, slot, after.as_deref(), outbox);
         }
         let Some(downstream) = replica.downstream_mut(self.link) else { return };
-        let SyncState::Partly { begun_at, .. } = downstream.stage() else { return };
+        let SyncState::Partly { begun_at, .. } = downstream.sync_state() else { return };
         self.conclude_large(table, seed, slot, outbox);
         self.send_part(table, seed, slot, outbox);
         self.walk_on(table, begun_at, slot, outbox);

@@ -4,7 +4,7 @@ use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, NewValue, decode_item};
 
 use crate::map::{Epoch, LogIndex, Map, NodeId};
-use crate::replication::{FillId, FillSize, Position, Receiver, Role, receive_gone};
+use crate::replication::{FillId, FillSize, Position, ReceivingSlot, Role, receive_gone};
 
 pub struct FillTaker {
     pub fill: FillId,
@@ -76,7 +76,7 @@ impl FillTaker {
     }
 
     /// Begins a slot, and drops its previous content.
-    pub fn begin_slot(&mut self, receiver: &mut Receiver<'_>, position: Position) -> Applied {
+    pub fn begin_slot(&mut self, receiver: &mut ReceivingSlot<'_>, position: Position) -> Applied {
         receiver.replica.begin_filling(self.reign, position.reign);
         receiver.table.begin_copy(position.version, receiver.seed)
     }
@@ -85,11 +85,11 @@ impl FillTaker {
     /// the copy is no longer there as it was.
     pub fn begin_newer(
         &mut self,
-        receiver: &mut Receiver<'_>,
+        receiver: &mut ReceivingSlot<'_>,
         from: Position,
         position: Position,
     ) -> bool {
-        let Receiver { table, replica, .. } = receiver;
+        let ReceivingSlot { table, replica, .. } = receiver;
         if replica.role() != Role::Stale || replica.position(table) != from {
             return false;
         }
@@ -100,7 +100,7 @@ impl FillTaker {
 
     pub fn take_gone(
         &mut self,
-        receiver: &mut Receiver<'_>,
+        receiver: &mut ReceivingSlot<'_>,
         keys: &[u8],
         applied: impl FnMut(Applied),
     ) -> Result<(), DecodeError> {
@@ -109,7 +109,7 @@ impl FillTaker {
 
     pub fn take_items(
         &mut self,
-        receiver: &mut Receiver<'_>,
+        receiver: &mut ReceivingSlot<'_>,
         items: &[u8],
         mut applied: impl FnMut(Applied),
     ) -> Result<(), DecodeError> {
@@ -129,7 +129,7 @@ impl FillTaker {
     /// Completes an item: the received pieces are its value. Drops the pieces if the item has changed meanwhile.
     pub fn take_whole(
         &mut self,
-        receiver: &mut Receiver<'_>,
+        receiver: &mut ReceivingSlot<'_>,
         item: &[u8],
     ) -> Result<Option<Applied>, DecodeError> {
         let pieces = core::mem::take(&mut self.pieces);

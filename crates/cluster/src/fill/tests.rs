@@ -10,8 +10,8 @@ use super::*;
 use crate::balance::Attempt;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
-    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, Receiver, RecordedUnit, Role,
-    SlotReplica, SyncState, receive_effects, receive_images, slot_of_unit,
+    FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, ReceivingSlot, RecordedUnit,
+    Role, SlotReplica, SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
 
@@ -140,7 +140,7 @@ impl Pair {
         let mut at = 0;
         while let Some((_, frame, length)) = self.inbox.peek(&wire[at..]).unwrap() {
             let Held { table, replica } = &mut self.taker;
-            let mut to = Receiver { table, replica, seed: &self.seed, touch: Touch::Nothing };
+            let mut to = ReceivingSlot { table, replica, seed: &self.seed, touch: Touch::Nothing };
             self.inbox.done();
             at += length;
             if let Frame::Part { bytes } = frame {
@@ -176,7 +176,7 @@ fn row<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
 
 fn receive(
     fill: &mut Option<FillTaker>,
-    to: &mut Receiver<'_>,
+    to: &mut ReceivingSlot<'_>,
     frame: &Frame<'_>,
 ) -> Option<Received> {
     let nothing = |_| {};
@@ -334,7 +334,7 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         assert!(pair.same(), "with chance {chance}");
         assert!(pair.fill.as_ref().unwrap().has_ended());
-        assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Backup { .. })));
+        assert!(matches!(pair.primary.replica.sync_state(LINK), Some(SyncState::Backup { .. })));
     }
 }
 
@@ -355,7 +355,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     source.start(FillSize::default(), &mut pair.outbox);
     let Held { table, replica } = &mut pair.primary;
     source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
-    assert!(matches!(pair.primary.replica.stage(LINK), Some(SyncState::Partly { .. })));
+    assert!(matches!(pair.primary.replica.sync_state(LINK), Some(SyncState::Partly { .. })));
     // Touch each key many times, and remove some in the end.
     let mut effects = Vec::new();
     for (key, number) in keys.iter().zip(0..).chain(keys.iter().zip(0..)) {

@@ -19,12 +19,12 @@ impl Map {
     }
 
     /// Returns whether this node may still return with the former data of the bucket.
-    pub fn awaits(&self, node: NodeId, bucket: Hashmask) -> bool {
+    pub fn may_bring(&self, node: NodeId, bucket: Hashmask) -> bool {
         self.anew.get(&bucket).is_some_and(|last| last.contains(&node))
     }
 
     /// Returns whether this node may still return with any former data.
-    pub fn is_awaited(&self, node: NodeId) -> bool {
+    pub fn may_bring_any(&self, node: NodeId) -> bool {
         self.awaited_of(node).next().is_some()
     }
 
@@ -41,7 +41,7 @@ impl Map {
 
     /// Records that the node has handed over its data of these buckets, or has none.
     pub(super) fn stop_awaiting(&mut self, node: NodeId, buckets: &[Hashmask]) -> ChangeOutcome {
-        if buckets.iter().all(|bucket| !self.awaits(node, *bucket)) {
+        if buckets.iter().all(|bucket| !self.may_bring(node, *bucket)) {
             return ChangeOutcome::Void;
         }
         let anew = Arc::make_mut(&mut self.anew);

@@ -90,7 +90,7 @@ impl Map {
                     map.recreate(index, place, *node, *from)
                 })
             }
-            Change::Settled { node, buckets } => self.stop_awaiting(*node, buckets),
+            Change::KeptCopiesHandedOver { node, buckets } => self.stop_awaiting(*node, buckets),
             Change::Write { documents, expected } => self.write(index, documents, *expected),
             Change::Set(setting) => {
                 Arc::make_mut(&mut self.settings).set(setting);
@@ -365,7 +365,7 @@ impl Change {
             | Change::Split(_)
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. }
+            | Change::KeptCopiesHandedOver { .. }
             | Change::Write { .. } => None,
         }
     }
@@ -384,7 +384,7 @@ impl Change {
             | Change::Yield(_) => true,
             Change::AddBackup { .. }
             | Change::Promote { .. }
-            | Change::Settled { .. }
+            | Change::KeptCopiesHandedOver { .. }
             | Change::Write { .. } => false,
             Change::DropBackup { because, .. } => *because == DropReason::OutOfSync,
         }

@@ -70,7 +70,7 @@ pub enum Change {
     /// This generation ends in favour of a greater one.
     Yield(Generation),
     /// The node has handed over its copies of recreated buckets, or has none of them.
-    Settled {
+    KeptCopiesHandedOver {
         node: NodeId,
         buckets: Vec<Hashmask>,
     },

@@ -194,7 +194,7 @@ fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_set
     assert_eq!(awaited(&log), [(first, vec![A, B]), (other.clone(), vec![A])]);
     let settled = |node: NodeId, text: &str| {
         let buckets = vec![bucket(text)];
-        Change::Settled { node, buckets }
+        Change::KeptCopiesHandedOver { node, buckets }
     };
     let expected = log.epoch_of("000F/0001");
     log.commit(&Change::Split(vec![(bucket("000F/0001"), expected)]));
@@ -203,7 +203,7 @@ fn a_bucket_that_began_again_is_awaited_from_its_last_holders_until_each_has_set
         let text = part.to_string();
         assert_eq!(log.commit(&settled(A, &text)), ChangeOutcome::Applied);
         assert_eq!(log.commit(&settled(A, &text)), ChangeOutcome::Void, "once is enough");
-        assert!(!log.map.awaits(A, part) && log.map.awaits(B, part));
+        assert!(!log.map.may_bring(A, part) && log.map.may_bring(B, part));
         assert_eq!(log.commit(&settled(B, &text)), ChangeOutcome::Applied);
     }
     assert_eq!(awaited(&log), [(other, vec![A])]);

@@ -97,7 +97,7 @@ impl Giver {
     /// Creates a giver of everything this node holds by the map or may have kept, beginning with the buckets it
     /// serves.
     pub fn new(map: &Map, me: NodeId) -> Giver {
-        let is_mine = |it: &&Bucket| it.is_held_by(me) || map.awaits(me, it.hashmask);
+        let is_mine = |it: &&Bucket| it.is_held_by(me) || map.may_bring(me, it.hashmask);
         let mine = map.buckets().filter(is_mine);
         let (first, second): (Vec<_>, Vec<_>) = mine.partition(|it| it.primary() == Some(me));
         Giver::over(first.into_iter().chain(second).map(|bucket| bucket.hashmask))

@@ -69,7 +69,7 @@ impl Shore {
     }
 
     fn part(&mut self) {
-        self.table.part(self.table.version());
+        self.table.begin_divergence(self.table.version());
     }
 
     fn get(&self, name: &str) -> Option<String> {

@@ -7,7 +7,7 @@ use super::{FrameNumber, LinkId, Wait};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Downstream {
     link: LinkId,
-    stage: SyncState,
+    sync_state: SyncState,
     /// The last frame on the link before this downstream began. Refusals of that frame or earlier ones belong to an
     /// earlier downstream.
     since: FrameNumber,
@@ -31,13 +31,13 @@ pub enum SyncState {
 impl Downstream {
     /// Creates a downstream to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
-        let stage = SyncState::Backup { last: FrameNumber::default() };
-        Downstream { link, stage, since: last, refused: None }
+        let sync_state = SyncState::Backup { last: FrameNumber::default() };
+        Downstream { link, sync_state, since: last, refused: None }
     }
 
     /// Creates a downstream to the taker of a fill that begins.
     pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Downstream {
-        Downstream { link, stage: SyncState::NotBegun, since: last, refused: None }
+        Downstream { link, sync_state: SyncState::NotBegun, since: last, refused: None }
     }
 
     #[inline]
@@ -46,8 +46,8 @@ impl Downstream {
     }
 
     #[inline]
-    pub fn stage(&self) -> SyncState {
-        self.stage
+    pub fn sync_state(&self) -> SyncState {
+        self.sync_state
     }
 
     pub fn refused(&self) -> Option<FrameNumber> {
@@ -57,37 +57,37 @@ impl Downstream {
     /// Returns whether replies wait for this downstream.
     #[inline]
     pub fn counts(&self) -> bool {
-        matches!(self.stage, SyncState::Backup { .. })
+        matches!(self.sync_state, SyncState::Backup { .. })
     }
 
     /// Records that a frame of this slot was sent.
     #[inline]
     pub(crate) fn sent(&mut self, number: FrameNumber) {
-        if let SyncState::Backup { last } = &mut self.stage {
+        if let SyncState::Backup { last } = &mut self.sync_state {
             *last = number;
         }
     }
 
     /// Records that the slot's first chunk is taken at this version.
     pub(crate) fn begin(&mut self, version: Version) {
-        self.stage = SyncState::Partly { begun_at: version, reached: ScanPosition::START };
+        self.sync_state = SyncState::Partly { begun_at: version, reached: ScanPosition::START };
     }
 
     /// Records that the walk has passed all items before this position.
     pub(crate) fn reach(&mut self, position: ScanPosition) {
-        if let SyncState::Partly { reached, .. } = &mut self.stage {
+        if let SyncState::Partly { reached, .. } = &mut self.sync_state {
             *reached = position;
         }
     }
 
     /// Records that all of the slot is sent.
     pub(crate) fn complete(&mut self) {
-        self.stage = SyncState::Whole;
+        self.sync_state = SyncState::Whole;
     }
 
     /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.
     pub(crate) fn count(&mut self, last: FrameNumber) {
-        self.stage = SyncState::Backup { last };
+        self.sync_state = SyncState::Backup { last };
     }
 
     /// Records a refusal. Returns false if it belongs to an earlier downstream.
@@ -100,7 +100,7 @@ impl Downstream {
     }
 
     /// Clears a refusal: the slot is sent again, after this frame.
-    pub(crate) fn forgive(&mut self, last: FrameNumber) {
+    pub(crate) fn clear_refusal(&mut self, last: FrameNumber) {
         (self.since, self.refused) = (last, None);
     }
 
@@ -122,7 +122,7 @@ impl Downstream {
     /// Returns the acknowledgement that a reply depending on the slot has to wait for.
     #[inline]
     pub(crate) fn wait(&self, acked: FrameNumber) -> Option<Wait> {
-        match self.stage {
+        match self.sync_state {
             SyncState::Backup { last } if self.acked(acked) < last => {
                 Some(Wait { link: self.link, number: last })
             }

@@ -24,7 +24,7 @@ pub enum Received {
 }
 
 /// A slot under its lock, as the receiving side needs it.
-pub struct Receiver<'a> {
+pub struct ReceivingSlot<'a> {
     pub table: &'a mut SlotTable,
     pub replica: &'a mut SlotReplica,
     pub seed: &'a Seed,
@@ -32,7 +32,7 @@ pub struct Receiver<'a> {
     pub touch: Touch,
 }
 
-impl Receiver<'_> {
+impl ReceivingSlot<'_> {
     fn position(&self) -> Position {
         self.replica.position(self.table)
     }
@@ -84,7 +84,7 @@ pub struct RecordedUnit<'a> {
 
 /// Applies the effects of one command. All of them are read before the first is applied.
 pub fn receive_effects(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     unit: RecordedUnit<'_>,
     mut applied: impl FnMut(Applied),
 ) -> Received {
@@ -169,7 +169,7 @@ pub fn write_gone(key: &[u8], out: &mut Vec<u8>) {
 
 /// Takes in items of a partly sent slot in their current state at the primary.
 pub fn receive_images(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     reign: LogIndex,
     from: Position,
     to: Version,
@@ -198,7 +198,7 @@ pub fn receive_images(
 }
 
 fn take_present<'a>(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     bytes: &'a [u8],
     applied: &mut impl FnMut(Applied),
 ) -> Result<&'a [u8], DecodeError> {
@@ -208,7 +208,7 @@ fn take_present<'a>(
 }
 
 fn take_change<'a>(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     bytes: &'a [u8],
     applied: &mut impl FnMut(Applied),
 ) -> Result<&'a [u8], DecodeError> {
@@ -220,7 +220,7 @@ fn take_change<'a>(
 }
 
 fn take_gone<'a>(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     at: Version,
     bytes: &'a [u8],
     applied: &mut impl FnMut(Applied),
@@ -236,7 +236,7 @@ fn take_gone<'a>(
 
 /// Removes keys that are gone at the primary, encoded by [`write_gone`].
 pub fn receive_gone(
-    receiver: &mut Receiver<'_>,
+    receiver: &mut ReceivingSlot<'_>,
     keys: &[u8],
     mut applied: impl FnMut(Applied),
 ) -> Result<(), DecodeError> {

@@ -104,7 +104,7 @@ impl SlotReplica {
     }
 
     /// Returns whether this primary must not run anything on the slot.
-    pub fn is_still(&self) -> bool {
+    pub fn is_paused_or_reconciling(&self) -> bool {
         matches!(self.role, Role::Paused | Role::Reconciling)
     }
 
@@ -366,9 +366,9 @@ impl SlotReplica {
     }
 
     /// Clears a refusal: the slot is sent again, after the frame `last`.
-    pub(crate) fn forgive(&mut self, link: LinkId, last: FrameNumber) {
+    pub(crate) fn clear_refusal(&mut self, link: LinkId, last: FrameNumber) {
         if let Some(downstream) = self.downstream_mut(link) {
-            downstream.forgive(last);
+            downstream.clear_refusal(last);
         }
     }
 
@@ -409,7 +409,7 @@ impl SlotReplica {
     }
 
     #[doc(hidden)]
-    pub fn stage(&self, link: LinkId) -> Option<SyncState> {
-        self.downstream(link).map(Downstream::stage)
+    pub fn sync_state(&self, link: LinkId) -> Option<SyncState> {
+        self.downstream(link).map(Downstream::sync_state)
     }
 }

@@ -61,7 +61,7 @@ impl SlotReplica {
         let fed = self
             .downstreams()
             .iter()
-            .filter(|downstream| downstream.stage() != SyncState::NotBegun);
+            .filter(|downstream| downstream.sync_state() != SyncState::NotBegun);
         fed.map(|downstream| downstream.link()).find(|link| is_congested(*link))
     }
 

@@ -29,7 +29,7 @@ pub fn ship(
 ) {
     let (reign, written_in) = (replica.reign(), replica.written_in());
     for downstream in replica.downstreams_mut() {
-        let number = match downstream.stage() {
+        let number = match downstream.sync_state() {
             SyncState::NotBegun => continue,
             SyncState::Whole | SyncState::Backup { .. } => {
                 push(downstream.link(), &Frame::Effects { reign, written_in, unit })

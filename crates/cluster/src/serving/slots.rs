@@ -396,7 +396,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     }
 
     /// Forces the counts to be published at the end even if no key has changed.
-    pub fn look_again(&mut self) {
+    pub fn force_publish_counts(&mut self) {
         self.reshaped = true;
     }
 

@@ -129,7 +129,7 @@ fn describe(before: &Map, after: &Map, change: &Change) -> (String, String) {
             let what = format!("this side ends in favour of generation {}", generation.counter);
             (what, "two sides of a split cluster have met".to_owned())
         }
-        Change::Settled { node, buckets } => {
+        Change::KeptCopiesHandedOver { node, buckets } => {
             let (count, from) = (buckets.len(), of(*node));
             let what = format!("old copies of {count} buckets are no longer awaited from {from}");
             (what, "it has handed over its old copies, or has none".to_owned())

@@ -4,7 +4,7 @@
 use placement::Slot;
 
 use super::View;
-use crate::{Error, Locks};
+use crate::{Error, LockSet};
 
 /// The kind of access a command needs to a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,15 +17,15 @@ pub enum NeededCopy {
 
 /// Fails with the client's error reply if one of the slots is not served here.
 #[inline]
-pub fn route(view: &View, locks: &Locks, need: NeededCopy) -> Result<(), Error> {
+pub fn route(view: &View, locks: &LockSet, need: NeededCopy) -> Result<(), Error> {
     if view.serves_all() {
         return Ok(());
     }
     match locks {
-        Locks::One(slot) => route_one(view, *slot, need),
-        Locks::Several(slots) => slots.iter().try_for_each(|slot| route_one(view, *slot, need)),
+        LockSet::One(slot) => route_one(view, *slot, need),
+        LockSet::Several(slots) => slots.iter().try_for_each(|slot| route_one(view, *slot, need)),
         // Commands on the whole keyspace work only on the slots of this node.
-        Locks::None | Locks::AsNeeded | Locks::All { .. } => Ok(()),
+        LockSet::None | LockSet::AsNeeded | LockSet::All { .. } => Ok(()),
     }
 }
 

@@ -83,7 +83,7 @@ fn restore_as(
         RestoredValue::String(bytes) => text_value(bytes),
         RestoredValue::Hash(row) => NewValue::Hash(row),
     };
-    context.keys.put_anew(key, value, expires_at);
+    context.keys.replace_key(key, value, expires_at);
     if let Some(mark) = mark {
         context.keys.apply(&Effect::Mark { key, mark });
     }

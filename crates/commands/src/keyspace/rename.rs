@@ -129,7 +129,7 @@ fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Movi
     // If the target key is due, it is removed first, with an "expired" event instead of being overwritten.
     context.keys.exists(&to);
     let expires_at = deadline_there(context, moving, from.slot(), to.slot());
-    context.keys.put_anew(to, moving.new_value(), expires_at);
+    context.keys.replace_key(to, moving.new_value(), expires_at);
     context.keys.remove(from);
     context.keys.notify(NotifyClasses::GENERIC, "rename_from", from.bytes());
     context.keys.notify(NotifyClasses::GENERIC, "rename_to", to.bytes());
@@ -155,7 +155,7 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     let copied = match moving {
         Some(moving) if context.keys.find(&to).is_none() || replace => {
             let expires_at = deadline_there(context, &moving, from.slot(), to.slot());
-            context.keys.put_anew(to, moving.new_value(), expires_at);
+            context.keys.replace_key(to, moving.new_value(), expires_at);
             context.keys.notify(NotifyClasses::GENERIC, "copy_to", to.bytes());
             1
         }

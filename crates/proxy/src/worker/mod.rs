@@ -149,7 +149,7 @@ impl<'s> Worker<'s> {
             self.poller.wait(&mut events, Some(timeout));
             self.one_round(&events);
         }
-        self.say_goodbye();
+        self.send_last_replies();
     }
 
     fn one_round(&mut self, events: &Events) {
@@ -374,7 +374,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Sends the last answers before the proxy stops.
-    fn say_goodbye(&mut self) {
+    fn send_last_replies(&mut self) {
         for (_, client) in &mut self.clients {
             let _ = client.flush();
         }

@@ -28,9 +28,9 @@ pub(crate) enum Notice {
         slot: Slot,
         reign: LogIndex,
     },
-    Moved(Report),
+    Report(Report),
     /// A client has asked for something that this node may not serve.
-    ClientTurned,
+    ClientDemand,
     Vitals(Vitals),
     Memory(MemoryReport),
     /// Sizes of the buckets that this node serves.
@@ -44,7 +44,7 @@ impl Data {
     }
 
     pub(crate) fn notify(&self, notice: Notice) {
-        if let Notice::Moved(report) = &notice {
+        if let Notice::Report(report) = &notice {
             self.fills.note(report);
         }
         if let Some(notify) = self.notice.get() {

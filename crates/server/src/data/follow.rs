@@ -25,7 +25,7 @@ impl Data {
         let mut outcome = Outcome::default();
         cluster::data::follow(self, map, before.as_deref(), |done| outcome.applied(done));
         self.follow_intakes(map, access, &mut outcome);
-        self.carry_off(&mut outcome);
+        self.publish_outcome(&mut outcome);
         self.tell_mover(MoverInput::MapChanged);
     }
 
@@ -47,7 +47,7 @@ impl Data {
         }
     }
 
-    fn carry_off(&self, outcome: &mut Outcome) {
+    fn publish_outcome(&self, outcome: &mut Outcome) {
         self.keyspace.memory.grow(core::mem::take(&mut outcome.grown_bytes));
         for garbage in outcome.garbage.drain(..) {
             self.keyspace.discard(garbage);

@@ -71,7 +71,7 @@ impl Plane for Data {
         }
     }
 
-    fn disturb(&self) {
+    fn recheck_waiting(&self) {
         self.next_ack_epoch();
         self.mailboxes.wake_all();
     }
@@ -80,7 +80,7 @@ impl Plane for Data {
         self.have_links_written();
     }
 
-    fn give_way(&self) {
+    fn yield_cpu(&self) {
         thread::yield_now();
     }
 
@@ -89,7 +89,7 @@ impl Plane for Data {
     }
 
     fn report(&self, report: Report) {
-        self.notify(Notice::Moved(report));
+        self.notify(Notice::Report(report));
     }
 
     fn heard(&self, primary: NodeId) -> Moment {

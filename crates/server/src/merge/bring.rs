@@ -49,5 +49,5 @@ impl Merging {
 fn is_awaited(data: &Data, bucket: Hashmask) -> bool {
     let (map, me) = (data.map(), data.me);
     let is_held = map.bucket(bucket).is_some_and(|known| known.is_held_by(me));
-    map.awaits(me, bucket) && !is_held
+    map.may_bring(me, bucket) && !is_held
 }

@@ -9,7 +9,7 @@ use cluster::merge::{
     ChangeBatch, Conflict, MergeReply, MergeRequest, MergeTaker, ServedGround, Tally, diverged_at,
 };
 use cluster::serving::{Access, EffectLog, LockedSlots, Passage, ServedSlots, Tickets};
-use commands::Locks;
+use commands::LockSet;
 use placement::Slot;
 use store::{UnixMillis, Version};
 
@@ -101,7 +101,7 @@ fn take(
     // the time is now: changes that a third side made in between are newer.
     let now = UnixMillis(batch.latest().time().0 + 1);
     let mut effects = EffectLog::default();
-    let locked = LockedSlots::lock(data, Locks::One(slot));
+    let locked = LockedSlots::lock(data, LockSet::One(slot));
     // `min-copies` is ignored: the missing copy may be on the very node that hands over.
     let mut slots = ServedSlots::open(data, locked, Access::WRITE, &mut effects).ok()?;
     let mut ground = ServedGround::new(slot, &mut slots, now);

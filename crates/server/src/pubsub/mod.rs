@@ -4,7 +4,7 @@
 //! number of connections by worker that subscribe to a name; a worker's [`Branch`] knows which of its own
 //! connections those are. A publisher asks the exchange, counts the receivers, and puts one encoded message
 //! into the mailbox of each worker concerned (`outbox.rs`); that worker copies it to its connections
-//! (`worker/hear.rs`). `published.rs` is the message. Commands come in through `host.rs`, key events through
+//! (`worker/deliver.rs`). `published.rs` is the message. Commands come in through `host.rs`, key events through
 //! `worker/publish.rs`.
 //!
 //! Ordering: messages of one connection arrive in the order it published them, and a mailbox keeps the order in

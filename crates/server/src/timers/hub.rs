@@ -165,8 +165,8 @@ impl Hub {
                     }
                 }
                 TimerAction::Call(call) => self.do_later(Work::Call(call)),
-                TimerAction::ClientTurned => {
-                    self.control.tell(cluster::control::Input::ClientTurned);
+                TimerAction::ClientDemand => {
+                    self.control.tell(cluster::control::Input::ClientDemand);
                 }
             }
         }
@@ -226,7 +226,7 @@ impl Hub {
         if leaves && inner.leaving.is_none() {
             let hands = if inner.core.holds_any() { Hands::Full } else { Hands::Empty };
             inner.leaving = Some(hands);
-            self.control.tell(cluster::control::Input::HandsFull(hands == Hands::Full));
+            self.control.tell(cluster::control::Input::HoldsTimers(hands == Hands::Full));
         }
         // The rest would take the control thread too long.
         self.do_later(Work::Map(Arc::clone(map)));
@@ -280,7 +280,7 @@ impl Hub {
         let hands = if inner.core.is_empty_handed() { Hands::Empty } else { Hands::Full };
         if hands != told {
             inner.leaving = Some(hands);
-            self.control.tell(cluster::control::Input::HandsFull(hands == Hands::Full));
+            self.control.tell(cluster::control::Input::HoldsTimers(hands == Hands::Full));
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Connection {
     /// The facts about the connection that other threads may read.
     pub card: Arc<ClientInfo>,
     /// True if the client has published, and may have to wait for the delivering workers.
-    pub spoke: bool,
+    pub published: bool,
     /// True if it got messages in this round that are not sent yet.
     pub heard: bool,
     /// Requests that cannot run yet; nothing more is read meanwhile.
@@ -75,7 +75,7 @@ impl Connection {
             last_active: now,
             last_command: CommandId::NONE,
             card: Arc::new(card),
-            spoke: false,
+            published: false,
             heard: false,
             waiting: None,
             parked_since: None,

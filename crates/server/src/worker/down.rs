@@ -78,7 +78,7 @@ impl Worker<'_> {
     fn tell_of_client(&mut self) {
         if self.fence.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
             self.fence.told = Some(Instant::now());
-            self.shared.data.notify(Notice::ClientTurned);
+            self.shared.data.notify(Notice::ClientDemand);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use cluster::serving::{Finished, LockedSlots};
 use commands::{
-    Ending, Error, Executed, Flag, Locks, OwnHost, Request, ServingRules, Workbench, execute,
-    needs_memory,
+    CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, Request, ServingRules,
+    execute, needs_memory,
 };
 use placement::Slot;
 use resp::{Mark, Output};
@@ -97,7 +97,7 @@ impl<'s> Worker<'s> {
             self.connections[index].session.replies = replies; // The command has not run.
         }
         if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
-            self.speak(index, output, start);
+            self.publish_events(index, output, start);
         }
     }
 
@@ -119,16 +119,17 @@ impl<'s> Worker<'s> {
             waits_for_backups: self.waits_for_backups,
             pending: &self.pending,
         };
-        let bench = Workbench {
+        let has_lease = rules.has_lease;
+        let resources = CommandResources {
             env: &self.env,
+            rules,
             outcome: &mut self.outcome,
             effects: &mut self.effects,
             rng: &mut self.rng,
         };
         let (branch, now) = (&mut self.branch, self.env.now);
-        let has_lease = rules.has_lease;
         let lock = |locks| lock(&shared.data, locks, place, held);
-        execute(request, session, output, (&shared.data, rules), bench, lock, move |spec| {
+        execute(request, session, output, &shared.data, resources, lock, move |spec| {
             OwnHost(NodeHost {
                 shared,
                 card,
@@ -221,7 +222,7 @@ impl<'s> Worker<'s> {
             self.shared.watching.commands[self.number].failed(request.command);
         }
         if request.spec.is_some_and(|spec| spec.has(Flag::Admin)) {
-            self.look_around(); // It may have changed a setting that applies to the next command of the batch.
+            self.refresh_copies(); // It may have changed a setting that applies to the next command of the batch.
         }
     }
 
@@ -243,7 +244,7 @@ impl<'s> Worker<'s> {
         slot: Slot,
         output: &mut Output,
     ) {
-        self.look_around(); // The map is newer than the one this round began with.
+        self.refresh_copies(); // The map is newer than the one this round began with.
         if self.env.cluster.is_mine(slot) {
             let handover = cluster::serving::Obstacle::Handover;
             return self.park(index, request, ParkReason::Slot(slot, handover), None);
@@ -297,22 +298,22 @@ impl<'s> Worker<'s> {
 #[inline]
 fn lock<'s>(
     data: &'s Data,
-    locks: Locks,
+    locks: LockSet,
     place: usize,
     held: &mut EarlyLocks<'s>,
 ) -> LockedSlots<'s, Data> {
     let early = held.get_mut(place).and_then(Option::take);
     match (&locks, early) {
         // It may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
-        (Locks::None, _) => held.clear(),
-        (Locks::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
-        (Locks::One(slot), None) => {
+        (LockSet::None, _) => held.clear(),
+        (LockSet::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
+        (LockSet::One(slot), None) => {
             if let Some(guard) = data.keyspace.try_lock(*slot) {
                 return LockedSlots::one(*slot, guard);
             }
             held.clear(); // This thread is about to wait.
         }
-        (Locks::Several(_) | Locks::AsNeeded | Locks::All { .. }, early) => {
+        (LockSet::Several(_) | LockSet::AsNeeded | LockSet::All { .. }, early) => {
             drop(early);
             held.clear();
         }

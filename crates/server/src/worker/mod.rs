@@ -3,7 +3,7 @@
 //!
 //! `round.rs` reads all ready connections and batches their requests, `serve.rs` handles one connection's part,
 //! `execute.rs` one command under its locks; `down.rs` refuses commands without a lease; `connection.rs` is a
-//! connection's state between turns. `publish.rs` and `hear.rs` are the sending and receiving end of pub/sub.
+//! connection's state between turns. `publish.rs` and `deliver.rs` are the sending and receiving end of pub/sub.
 //! `waiting.rs` parks commands that cannot run yet, `release.rs` holds replies that wait for backups, `links.rs`
 //! reads from other nodes. `timing.rs` records how long commands took, `monitor.rs` sends them to monitors,
 //! `idle.rs` closes idle connections.
@@ -13,7 +13,7 @@ mod execute;
 mod idle;
 mod monitor;
 mod timing;
-mod hear;
+mod deliver;
 mod links;
 mod publish;
 mod release;
@@ -55,8 +55,8 @@ use crate::clock;
 use crate::counters::count;
 use crate::data::{Later, SlotSet};
 use crate::evictor::Evictor;
-use crate::mailbox::{Mail, Mailbox};
-use crate::prompt::be_prompt;
+use crate::mailbox::{Mail, WorkerMailbox};
+use crate::prompt::request_short_time_slices;
 use crate::pubsub::Branch;
 use crate::shared::Shared;
 
@@ -83,7 +83,7 @@ pub(crate) struct Worker<'s> {
     /// Ready connections; epoll is edge-triggered and will not report them again.
     again: Vec<usize>,
     /// Connections that wait until the messages they published are delivered.
-    patient: Vec<usize>,
+    awaiting_delivery: Vec<usize>,
     /// Connections above their soft output limit; they are closed if they stay there for too long.
     slow: Vec<usize>,
     /// The commands that CLIENT PAUSE has stopped.
@@ -139,9 +139,9 @@ pub(crate) struct Worker<'s> {
 }
 
 /// Creates the poller of a future worker, and the mailbox through which other threads reach it.
-pub(crate) fn prepare() -> io::Result<(Poller, Mailbox)> {
+pub(crate) fn prepare() -> io::Result<(Poller, WorkerMailbox)> {
     let (poller, waker) = Poller::new()?;
-    Ok((poller, Mailbox::new(waker)))
+    Ok((poller, WorkerMailbox::new(waker)))
 }
 
 impl<'s> Worker<'s> {
@@ -158,7 +158,7 @@ impl<'s> Worker<'s> {
             replica_acceptor: Acceptor::default(),
             connections: Slab::new(),
             again: Vec::new(),
-            patient: Vec::new(),
+            awaiting_delivery: Vec::new(),
             slow: Vec::new(),
             paused: None,
             waits: WaitList::default(),
@@ -192,13 +192,13 @@ impl<'s> Worker<'s> {
 
     /// Runs until the node stops.
     pub(crate) fn run(mut self) {
-        be_prompt();
+        request_short_time_slices();
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.shared.is_stopping() {
             let timeout = self.sleep();
             self.poller.wait(&mut events, Some(timeout));
             self.count_pulse();
-            self.look_around();
+            self.refresh_copies();
             self.notice_new_map();
             self.look_at_lease();
             let mut ready = self.connections_to_resume();
@@ -234,12 +234,12 @@ impl<'s> Worker<'s> {
             self.shared.data.links.flush();
             self.answer();
             self.release();
-            self.hear();
+            self.deliver_published();
             self.close_idle();
             self.publish_counts();
             self.count_pulse();
         }
-        self.say_goodbye();
+        self.send_last_replies();
     }
 
     /// Records that a round begins or ends: a worker that does not finish one is stalled.
@@ -249,7 +249,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Refreshes this worker's copies of the time, the map and the settings.
-    fn look_around(&mut self) {
+    fn refresh_copies(&mut self) {
         self.env = self.shared.command_env();
         self.settings = self.shared.settings.load_full();
         let settings = self.env.cluster.map().settings();
@@ -263,7 +263,7 @@ impl<'s> Worker<'s> {
     fn notice_new_map(&mut self) {
         let number = self.shared.data.map_number();
         if core::mem::replace(&mut self.map_seen, number) != number {
-            self.dismiss_strangers();
+            self.drop_foreign_shard_subscriptions();
         }
     }
 
@@ -272,7 +272,7 @@ impl<'s> Worker<'s> {
         if !self.again.is_empty() || !self.branch.is_quiet() || self.has_unread_intakes() {
             return Duration::ZERO;
         }
-        if !self.patient.is_empty() || self.has_intakes() {
+        if !self.awaiting_delivery.is_empty() || self.has_intakes() {
             return BREATH;
         }
         if self.waits.is_empty() {
@@ -287,7 +287,7 @@ impl<'s> Worker<'s> {
 
     fn connections_to_resume(&mut self) -> Vec<usize> {
         let mut indices = core::mem::take(&mut self.again);
-        indices.append(&mut self.patient);
+        indices.append(&mut self.awaiting_delivery);
         indices
     }
 
@@ -405,7 +405,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Sends the last replies before the node stops.
-    fn say_goodbye(&mut self) {
+    fn send_last_replies(&mut self) {
         let indices: Vec<usize> = self.connections.iter().map(|(index, _)| index).collect();
         for index in indices {
             let _ = self.flush(index);

@@ -1,5 +1,5 @@
 //! Publishes the key events of a connection's commands, and the messages that PUBLISH has left in the
-//! outbox (`host.rs`). `hear.rs` is the receiving end.
+//! outbox (`host.rs`). `deliver.rs` is the receiving end.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::pubsub::{EventRules, PubsubMessage, stop_listening};
 impl Worker<'_> {
     /// Publishes the key events of a command. Messages that its own connection has subscribed to go before
     /// the reply, which began at `start`.
-    pub(super) fn speak(&mut self, index: usize, output: &mut Output, start: Mark) {
+    pub(super) fn publish_events(&mut self, index: usize, output: &mut Output, start: Mark) {
         let connection = &mut self.connections[index];
         let author = Some(Author(connection.session.id));
         let (rules, events) = (EventRules::of(&self.settings), &mut self.outcome.events);
         self.branch.outbox.tell(&self.shared.exchange, author, rules, events);
-        connection.spoke = true;
+        connection.published = true;
         if connection.session.subscriptions.is_empty() {
             return;
         }
@@ -43,7 +43,7 @@ impl Worker<'_> {
     }
 
     /// Unsubscribes clients from shard channels of slots that another node serves now.
-    pub(super) fn dismiss_strangers(&mut self) {
+    pub(super) fn drop_foreign_shard_subscriptions(&mut self) {
         let cluster = Arc::clone(&self.env.cluster);
         if cluster.serves_all() {
             return;
@@ -96,7 +96,7 @@ impl Worker<'_> {
         self.branch.post(links, &self.shared.mailboxes, self.number);
         links.flush();
         if self.branch.own_mail {
-            self.hear();
+            self.deliver_published();
         }
     }
 
@@ -115,10 +115,10 @@ impl Worker<'_> {
     /// Returns whether a connection that has just published must wait for the delivering workers to catch up.
     pub(super) fn must_wait(&mut self, index: usize) -> bool {
         let connection = &mut self.connections[index];
-        if connection.spoke {
-            connection.spoke = self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full());
+        if connection.published {
+            connection.published = self.shared.mailboxes.iter().any(|mailbox| mailbox.is_full());
         }
-        connection.spoke
+        connection.published
     }
 
     /// Removes all subscriptions of a connection that is gone.

@@ -78,7 +78,7 @@ impl Worker<'_> {
             return false; // epoll reports it again when it is writable.
         }
         if self.must_wait(index) {
-            self.patient.push(index);
+            self.awaiting_delivery.push(index);
             return false;
         }
         true

@@ -23,7 +23,7 @@ fn a_command_that_comes_between_a_duty_and_its_map_waits_for_the_map() {
         let reign = state.replica().reign();
         state.parts_for_tests().1.become_for_tests(role, reign);
         drop(state);
-        node.shared().data.disturb();
+        node.shared().data.recheck_waiting();
     };
     let mut client = TcpStream::connect(node.client_addr()).expect("it listens");
     set_role(Role::Backup);

@@ -190,7 +190,7 @@ impl Worker<'_> {
         let Some(state) = self.shared.data.keyspace.try_lock(slot) else { return true };
         match obstacle {
             Obstacle::Handover => {
-                !state.replica().is_still() && !state.replica().awaits_promotion()
+                !state.replica().is_paused_or_reconciling() && !state.replica().awaits_promotion()
                     || state.replica().is_serving()
             }
             Obstacle::Backlog(link) => {

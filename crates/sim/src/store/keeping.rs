@@ -1,7 +1,7 @@
 //! Data that a process leaves on its disk when it ends in good order, for the next one to find; and data that
 //! a process keeps in memory when it was declared dead (`server/src/keep.rs`).
 
-use cluster::control::{Freshness, Gone, Input, Offer};
+use cluster::control::{Freshness, Gone, Input, KeptCopy};
 use cluster::data::{Plane, SlotState};
 use cluster::map::{Generation, NodeId};
 use placement::{Hashmask, Slot};
@@ -38,7 +38,7 @@ impl Copies {
         let offer = |bucket: Hashmask| {
             let slots = bucket.slots().filter_map(Slot::new);
             let position = slots.map(position).max().unwrap_or_default();
-            Offer { bucket, kept: Freshness::AsItWas, position }
+            KeptCopy { bucket, kept: Freshness::AsItWas, position }
         };
         Input::Found(self.buckets.into_iter().map(offer).collect())
     }

@@ -113,7 +113,7 @@ impl Story {
         let second = NodeId(3 - first.0);
         for node in [first, second].into_iter().take(1 + usize::from(both)) {
             self.wait("a side goes on alone", ms(20_000), |story| {
-                story.world.give(node, Input::ClientTurned);
+                story.world.give(node, Input::ClientDemand);
                 story.world.nodes[&node].map().is_some_and(|map| map.members().len() == 1)
             })?;
             self.sides.insert(node, BTreeMap::new());

@@ -279,8 +279,8 @@ impl Node {
             }
             if looks_away {
                 // As if nothing had been changed here.
-                let _ = table.reunite();
-                table.part(table.version());
+                let _ = table.end_divergence();
+                table.begin_divergence(table.version());
             }
         });
     }

@@ -249,11 +249,11 @@ impl Plane for SimPlane {
         self.with_link(link, |link| link.refusals.forget(slot));
     }
 
-    fn disturb(&self) {
+    fn recheck_waiting(&self) {
         self.epoch.set(self.epoch.get() + 1);
     }
 
-    fn give_way(&self) {} // There is one thread.
+    fn yield_cpu(&self) {} // There is one thread.
 
     fn flush(&self) {
         for (.., link) in self.links.borrow_mut().living_mut() {

@@ -30,7 +30,7 @@ impl Sabotage {
     pub const ALL: [Sabotage; 20] = [
         Sabotage::Breaks(Rule::NewLeaderWaits),
         Sabotage::Breaks(Rule::StallIsNoticed),
-        Sabotage::Breaks(Rule::NoGrantToTheCondemned),
+        Sabotage::Breaks(Rule::NoLeaseAfterDeathProposed),
         Sabotage::Breaks(Rule::CopiesBeforeLeave),
         Sabotage::Breaks(Rule::LeaseCheck),
         Sabotage::Breaks(Rule::BackupWait),

@@ -14,7 +14,7 @@ use cluster::serving::{
 };
 use commands::testing::TestHost;
 use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
-use commands::{OwnedArgs, Table, Workbench, execute};
+use commands::{CommandResources, OwnedArgs, Table, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
 use settings::NotifyClasses;
@@ -259,7 +259,6 @@ impl Node {
             pending: &pending,
         };
         let Counter { outcome, effects, host, rng, .. } = &mut self.counter;
-        let bench = Workbench { env: &env, outcome, effects, rng };
         let args = OwnedArgs::new(command.iter().map(|word| word.as_bytes()));
         if command[0] == "WAIT" {
             host.backups = line.written.backups(&self.plane, rules.has_lease);
@@ -267,7 +266,8 @@ impl Node {
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
         let lock = |locks| LockedSlots::lock(plane, locks);
-        execute(&parsed, &mut line.session, output, (plane, rules), bench, lock, |_| host)
+        let resources = CommandResources { env: &env, rules, outcome, effects, rng };
+        execute(&parsed, &mut line.session, output, plane, resources, lock, |_| host)
     }
 
     fn versions(&self, slots: &BTreeSet<Slot>) -> Vec<(Slot, store::Version)> {

@@ -226,7 +226,7 @@ fn sleep_again(world: &mut World, away: NodeId) {
     }
     world.nodes.get_mut(&away).expect("it runs").is_stopped = true;
     world.run_until(world.now + ms(10_000));
-    assert!(!is_back(world) && world.map().is_some_and(|map| map.is_awaited(away)));
+    assert!(!is_back(world) && world.map().is_some_and(|map| map.may_bring_any(away)));
     world.go_on(away);
 }
 

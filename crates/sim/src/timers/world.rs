@@ -228,7 +228,7 @@ impl World {
                 self.at(self.now + takes, ended);
             }
             // No takeover here: `store/meeting.rs` covers it.
-            TimerAction::ClientTurned => {}
+            TimerAction::ClientDemand => {}
         }
     }
 

@@ -43,7 +43,7 @@ fn what_is_taken_away_is_remembered_until_it_is_back() {
     slot.put("b");
     slot.remove("b", Cause::Deleted);
     assert!(slot.table.divergence().is_none(), "nobody has parted");
-    slot.table.part(slot.table.version());
+    slot.table.begin_divergence(slot.table.version());
     let version = slot.remove("a", Cause::Deleted);
     assert_eq!(slot.tombstone("a"), Some(Tombstone { version, by_itself: false }));
     assert_eq!(slot.tombstone("b"), None, "that was before");
@@ -57,9 +57,9 @@ fn a_key_that_ends_by_itself_is_no_change_unless_somebody_had_changed_it() {
     let mut slot = Slot::new();
     slot.put("old");
     let at = slot.table.version();
-    slot.table.part(at);
+    slot.table.begin_divergence(at);
     slot.put("new");
-    slot.table.part(slot.table.version());
+    slot.table.begin_divergence(slot.table.version());
     assert_eq!(slot.table.divergence().unwrap().at(), at, "the first parting counts");
     slot.remove("old", Cause::Expired);
     slot.remove("new", Cause::Evicted);
@@ -69,7 +69,7 @@ fn a_key_that_ends_by_itself_is_no_change_unless_somebody_had_changed_it() {
 #[test]
 fn a_slot_that_was_emptied_needs_no_tombs() {
     let mut slot = Slot::new();
-    slot.table.part(slot.table.version());
+    slot.table.begin_divergence(slot.table.version());
     slot.put("a");
     slot.put("b");
     slot.remove("a", Cause::Deleted);
@@ -85,7 +85,7 @@ fn a_slot_that_was_emptied_needs_no_tombs() {
 fn what_is_remembered_travels_in_pieces() {
     let mut slot = Slot::new();
     slot.put("before");
-    slot.table.part(slot.table.version());
+    slot.table.begin_divergence(slot.table.version());
     for number in 0..100 {
         slot.put(&format!("k{number}"));
         slot.remove(&format!("k{number}"), Cause::Deleted);
@@ -113,7 +113,7 @@ fn what_is_remembered_travels_in_pieces() {
 fn memory_counts_tombs_and_forgetting_gives_it_back() {
     let mut slot = Slot::new();
     slot.put("a");
-    slot.table.part(slot.table.version());
+    slot.table.begin_divergence(slot.table.version());
     let key = slot.seed.clone().key(b"a");
     let effect = Effect::Remove { key, cause: Cause::Deleted };
     let before = slot.table.bytes() as i64;
@@ -124,6 +124,6 @@ fn memory_counts_tombs_and_forgetting_gives_it_back() {
     assert_eq!(slot.table.bytes() as i64 - before, applied.grown_bytes);
     assert!(applied.grown_bytes < 0);
     assert!(!slot.table.divergence().unwrap().is_complete());
-    let _ = slot.table.reunite();
+    let _ = slot.table.end_divergence();
     assert!(slot.table.divergence().is_none());
 }

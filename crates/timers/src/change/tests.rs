@@ -63,7 +63,7 @@ impl Primary {
                 TimerAction::Send { .. }
                 | TimerAction::Answer { .. }
                 | TimerAction::Call(_)
-                | TimerAction::ClientTurned => None,
+                | TimerAction::ClientDemand => None,
             })?;
         let Record { id, version, .. } = store.record;
         let was = Sequence(was);

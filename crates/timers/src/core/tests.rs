@@ -89,7 +89,7 @@ impl Cluster {
                         }
                         self.called.push_back((node, call));
                     }
-                    TimerAction::ClientTurned => panic!("all have leases here"),
+                    TimerAction::ClientDemand => panic!("all have leases here"),
                 }
             }
         }
@@ -323,7 +323,7 @@ fn who_hands_over_a_timer_that_is_due_lets_the_new_primary_have_its_turn_first()
         TimerAction::Send { .. }
         | TimerAction::Answer { .. }
         | TimerAction::Call(_)
-        | TimerAction::ClientTurned => None,
+        | TimerAction::ClientDemand => None,
     });
     let page = offer.expect("it lacks the timer").page;
     let from = primary;

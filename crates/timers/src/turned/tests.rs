@@ -32,7 +32,7 @@ fn survivor() -> Timers {
 fn told(core: &mut Timers, at: u64, input: TimerInput) -> bool {
     let mut out = Vec::new();
     core.handle(Now::exact(MonotonicMillis(at), at), input, &mut out);
-    out.contains(&TimerAction::ClientTurned)
+    out.contains(&TimerAction::ClientDemand)
 }
 
 fn asked(core: &mut Timers, at: u64, wish: TimerRequest) -> bool {

@@ -89,9 +89,9 @@ impl Balancer {
         }
         let Step { bucket, taker, .. } = decision.step;
         let (attempt, basis) = (self.next_attempt(), view.plan.basis());
-        let part = MoveRole::Offering { decision: Box::new(decision.clone()) };
+        let role = MoveRole::Offering { decision: Box::new(decision.clone()) };
         let buckets = vec![bucket];
-        self.engagement = Some(Engagement { attempt, buckets, basis, taker, part });
+        self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
         self.start_own(view, decision, out);
     }
 }

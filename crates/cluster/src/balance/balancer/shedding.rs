@@ -6,7 +6,7 @@ use super::{Balancer, Intent};
 use crate::Moment;
 use crate::balance::decide::{Decision, PlanView};
 use crate::balance::engagement::{Engagement, MoveRole};
-use crate::balance::levels::{LoadLevels, Readiness};
+use crate::balance::levels::{LoadLevels, MoveReadiness};
 use crate::balance::memory::{MemoryLevel, MemoryReport};
 use crate::balance::message::{BalanceAction, Offered};
 use crate::balance::pace::Pace;
@@ -46,7 +46,7 @@ impl Balancer {
 
     pub(super) fn has_no_room_for(&self, wanted: &Engagement) -> bool {
         let memory = self.memory_now();
-        match wanted.part {
+        match wanted.role {
             MoveRole::Taking { what: Offered::Gift } => memory.is_crowded(),
             MoveRole::Taking { what: Offered::Fill } => {
                 memory.is_crowded() && !memory.takes_missing_copy()
@@ -63,16 +63,16 @@ impl Balancer {
         &self,
         view: PlanView,
         answers: &BTreeMap<NodeId, LoadLevels>,
-        readiness: impl Fn(NodeId) -> Readiness,
+        readiness: impl Fn(NodeId) -> MoveReadiness,
     ) -> Option<Decision> {
         let room = |node: NodeId, bytes: u64| {
-            let level = answers.get(&node).filter(|_| readiness(node) == Readiness::Free)?;
+            let level = answers.get(&node).filter(|_| readiness(node) == MoveReadiness::Free)?;
             let memory = level.vitals.memory;
             let given = self.shed_to.get(&node).copied().unwrap_or(0);
             let has_room = memory.has_room_for(bytes + given);
             has_room.then(|| memory.room().saturating_sub(given))
         };
-        let is_full = |node: NodeId| readiness(node) == Readiness::Full;
+        let is_full = |node: NodeId| readiness(node) == MoveReadiness::Full;
         let average = self.average_copy(view);
         let may_overflow = |node: NodeId| {
             answers.get(&node).is_some_and(|it| it.vitals.memory.takes_missing_copy() && !it.busy)

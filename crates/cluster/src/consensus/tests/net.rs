@@ -78,7 +78,7 @@ fn name_of(entry: &LogEntry) -> Option<String> {
         | Change::Recreate { .. }
         | Change::Set(_)
         | Change::Yield(_)
-        | Change::Settled { .. }
+        | Change::KeptCopiesHandedOver { .. }
         | Change::Write { .. } => None,
     })
 }

@@ -6,7 +6,7 @@ use super::rules::of_two_with_a_third_in_the_log;
 use super::world::{World, member, ms};
 use crate::Moment;
 use crate::control::recreate::{AWAITED_FOR, LostBuckets};
-use crate::control::{Answer, Freshness, Input, Offer, OperatorRequest};
+use crate::control::{Answer, Freshness, Input, KeptCopy, OperatorRequest};
 use crate::map::{
     Change, ClusterSettings, Generation, LogIndex, Map, NodeId, RecreateSource, Setting,
 };
@@ -19,7 +19,7 @@ fn of_two_without_the_second() -> World {
 }
 
 pub(super) fn everything(kept: Freshness) -> Input {
-    let offer = |bucket| Offer { bucket, kept, position: (LogIndex(1), 1) };
+    let offer = |bucket| KeptCopy { bucket, kept, position: (LogIndex(1), 1) };
     Input::Found(Hashmask::all(Mask::M000F).map(offer).collect())
 }
 
@@ -263,7 +263,7 @@ fn one_of_the_last_holders_brings_a_bucket_back_at_once_and_others_when_time_is_
             | Change::Split(_)
             | Change::Set(_)
             | Change::Yield(_)
-            | Change::Settled { .. }
+            | Change::KeptCopiesHandedOver { .. }
             | Change::Write { .. } => None,
         };
         let mut sources = changes.flat_map(|it| it.entry.changes.iter().filter_map(recreated));

@@ -3,7 +3,7 @@
 use placement::{Hashmask, Mask};
 
 use super::world::{World, member, ms, request};
-use crate::control::{Freshness, Input, JoinRequest, Offer, OperatorRequest};
+use crate::control::{Freshness, Input, JoinRequest, KeptCopy, OperatorRequest};
 use crate::map::{Boot, LogIndex, Member, NodeId, Setting};
 
 /// Sets up three nodes without backups and kills a follower. Returns its id.
@@ -82,7 +82,8 @@ fn all_holders_that_were_given_up_together_bring_their_buckets_back() {
     holders.iter().for_each(|node| t.go_on(*node));
     t.run_until(|t| holders.iter().all(|node| t.members().contains(node)));
     for node in &holders {
-        let offer = |bucket| Offer { bucket, kept: Freshness::AsItWas, position: (LogIndex(1), 1) };
+        let offer =
+            |bucket| KeptCopy { bucket, kept: Freshness::AsItWas, position: (LogIndex(1), 1) };
         let offers = Hashmask::all(Mask::M000F).map(offer).collect();
         t.give(NodeId(*node), Input::Found(offers));
     }

@@ -65,7 +65,7 @@ fn a_late_question_of_a_condemned_node_is_not_answered() {
         .is_err()
     };
     assert!(!is_served_twice(None));
-    assert!(is_served_twice(Some(Rule::NoGrantToTheCondemned)));
+    assert!(is_served_twice(Some(Rule::NoLeaseAfterDeathProposed)));
 }
 
 /// Returns two nodes, the leader first. The other has heard that a third joins, and its answer has not

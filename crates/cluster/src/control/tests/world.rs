@@ -328,7 +328,7 @@ impl World {
     }
 
     pub(super) fn client_turns_to(&mut self, node: u64) {
-        self.give(NodeId(node), Input::ClientTurned);
+        self.give(NodeId(node), Input::ClientDemand);
     }
 
     /// Lets two nodes of different generations say hello.

@@ -206,10 +206,9 @@ impl Mover {
 
     fn may_send(&mut self, now: Moment, plane: &impl Plane) -> bool {
         let Some(rate) = plane.map().settings().fill_rate else { return true };
-        let (since, sent) = self.paced;
-        let elapsed = now.since(since);
+        let (elapsed, sent) = (now.since(self.period_start), self.period_bytes);
         if elapsed > Duration::from_secs(1) {
-            self.paced = (now, 0);
+            (self.period_start, self.period_bytes) = (now, 0);
         }
         sent as f64 <= elapsed.as_secs_f64() * rate as f64
     }
@@ -237,7 +236,7 @@ impl Mover {
             })?;
         }
         let more = source.sent() - before;
-        self.paced.1 += more.bytes;
+        self.period_bytes += more.bytes;
         self.sent += more;
         self.turn += more.bytes;
         let (bucket, progress) = (source.bucket, SendProgress::of(source));
@@ -249,7 +248,7 @@ impl Mover {
         if self.turn >= TURN_BYTES {
             self.turn = 0;
             plane.flush();
-            plane.give_way();
+            plane.yield_cpu();
         }
         ControlFlow::Continue(())
     }
@@ -400,7 +399,7 @@ fn forget_downstream(plane: &impl Plane, bucket: Hashmask, link: LinkId) {
         outgoing.retain(|it| it.bucket != bucket);
         remove_downstream(plane, bucket, link);
     });
-    plane.disturb(); // Held replies may wait for this downstream.
+    plane.recheck_waiting(); // Held replies may wait for this downstream.
 }
 
 /// Returns the size of a bucket that this node serves.

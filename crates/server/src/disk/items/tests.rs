@@ -127,7 +127,7 @@ fn what_a_slot_remembers_since_a_parting_is_read_too() {
         let (key, value) = (SEED.key(name.as_bytes()), NewValue::Raw(b"x"));
         go_on(&mut table, &Effect::Put { key, value, expires_at: None });
     }
-    table.part(table.version());
+    table.begin_divergence(table.version());
     for name in &names[10..] {
         let key = SEED.key(name.as_bytes());
         go_on(&mut table, &Effect::Remove { key, cause: Cause::Deleted });

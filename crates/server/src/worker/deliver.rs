@@ -14,7 +14,7 @@ const FLUSH_BYTES: usize = 64 * 1024;
 
 impl Worker<'_> {
     /// Delivers the messages that have come in.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn deliver_published(&mut self) {
         if core::mem::take(&mut self.branch.own_mail) {
             self.read_mail();
         }
