@@ -457,6 +457,12 @@ impl Control {
         self.consensus.configuration()
     }
 
+    /// Returns whether a node votes, by this node's log: also in the first half of a change of voters.
+    pub fn is_voter(&self, node: NodeId) -> bool {
+        let Configuration { voters, voters_before, .. } = self.configuration();
+        voters.contains(&node) || voters_before.contains(&node)
+    }
+
     /// Returns this node's promises and knowledge, for its next boot.
     pub fn to_saved(&self) -> Saved {
         self.consensus.to_saved()

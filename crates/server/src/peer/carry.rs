@@ -93,9 +93,12 @@ impl ControlThread {
         self.applier.enqueue(move |data| data.map_changed(&applied));
         let map = &changed.map;
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
-        let roster = Roster::new(me, cluster, map.generation(), map.members());
+        let mut roster = Roster::new(me, cluster, map.generation(), map.members());
         let known = self.meeting.roster.load_full();
-        if known.as_ref().is_some_and(|known| known.has_same_members(&roster)) {
+        if let Some(known) = &known {
+            roster = roster.with_former_voters(known, |node| self.control.is_voter(node));
+        }
+        if known.as_ref().is_some_and(|known| known.has_same_links(&roster)) {
             return;
         }
         self.dials.follow(boottime::now(), &roster);

@@ -43,11 +43,7 @@ impl Balancer {
         let role = MoveRole::Offering { decision: Box::new(decision) };
         let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
         self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
-        send(out, taker, offer);
-        out.push(BalanceAction::SetTimer {
-            timer: Timer::AnswerDue { attempt },
-            after: ANSWER_WAIT,
-        });
+        ask(out, attempt, taker, offer);
     }
 
     /// Returns the buckets that move together with the decided one: as many as the taker has room for.
@@ -114,11 +110,7 @@ impl Balancer {
         let (attempt, basis) = (engagement.attempt, engagement.basis);
         engagement.role = MoveRole::Fetching { decision: Box::new(decision) };
         let (buckets, taker) = (engagement.buckets.clone(), step.taker);
-        send(out, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
-        out.push(BalanceAction::SetTimer {
-            timer: Timer::AnswerDue { attempt },
-            after: ANSWER_WAIT,
-        });
+        ask(out, attempt, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
     }
 
     /// Returns how many promotions still help, by the latest numbers the taker has sent.
@@ -194,4 +186,11 @@ impl Balancer {
         }
         self.disengage(now, Pace::Soon, out);
     }
+}
+
+/// Sends a message that must be answered within `ANSWER_WAIT`.
+fn ask(out: &mut Vec<BalanceAction>, attempt: Attempt, to: NodeId, message: BalanceMessage) {
+    send(out, to, message);
+    let timer = Timer::AnswerDue { attempt };
+    out.push(BalanceAction::SetTimer { timer, after: ANSWER_WAIT });
 }
