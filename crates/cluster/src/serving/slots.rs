@@ -41,9 +41,8 @@ pub trait ServingPlane: LinkProgress {
     fn has_congestion(&self) -> bool;
     fn is_congested(&self, link: LinkId) -> bool;
 
-    /// Returns whether the slot is about to be promoted here. By the map it still belongs to another node,
-    /// which would redirect the client back. Called without the slot's lock.
-    fn awaits_promotion(&self, slot: Slot) -> bool;
+    /// Returns whether any slot may be about to be promoted here (`SlotReplica::awaits_promotion`).
+    fn has_pending_promotions(&self) -> bool;
 }
 
 /// The slots that a command needs.
