@@ -28,5 +28,5 @@ pub use slots::{
     Access, ChangeContext, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane,
     Tickets, WalkedCopies,
 };
-pub use ticket::{AckEpoch, Passage, Ticket};
+pub use ticket::{AckEpoch, ReplyVerdict, Ticket};
 pub use written::WrittenSlots;

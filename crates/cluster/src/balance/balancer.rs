@@ -201,7 +201,7 @@ impl Balancer {
                 let offer = Engagement { attempt, buckets, basis, taker: self.me, role };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            BalanceMessage::Fetch { attempt, buckets, basis, taker } => {
+            BalanceMessage::RequestFill { attempt, buckets, basis, taker } => {
                 let role = MoveRole::Sourcing { proposed: Vec::new() };
                 let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, role };
                 self.agree_or_refuse(now, view, from, wanted, out);

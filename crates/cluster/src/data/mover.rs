@@ -56,7 +56,7 @@ pub enum MoverInput {
     },
     /// This node is about to become the bucket's primary: commands for it wait here until the bucket
     /// has a later epoch, or for a while.
-    TakeOver {
+    AnnouncePromotion {
         bucket: Hashmask,
         epoch: Epoch,
     },
@@ -80,7 +80,7 @@ pub enum Report {
         buckets: Vec<(Hashmask, Epoch)>,
     },
     /// Number of bytes this backup has not acknowledged yet.
-    Beat {
+    BackupLag {
         to: NodeId,
         remaining_bytes: u64,
         /// The buckets of these bytes.
@@ -198,7 +198,7 @@ impl Mover {
                     source.note_kept(slot, position);
                 }
             }
-            MoverInput::TakeOver { bucket, epoch } => {
+            MoverInput::AnnouncePromotion { bucket, epoch } => {
                 self.pending_promotions.push(PendingPromotion { bucket, epoch, since: now });
                 let map = plane.map();
                 if map.bucket(bucket).is_none_or(|known| known.epoch > epoch) {
@@ -273,7 +273,7 @@ impl Mover {
             for (bucket, epoch) in buckets.iter().copied() {
                 change_replicas(plane, bucket, SlotReplica::pause);
                 announced = plane.link_to(to).map(|link| {
-                    let frame = Frame::TakeOver { bucket, epoch };
+                    let frame = Frame::AnnouncePromotion { bucket, epoch };
                     (link, plane.with_outbox(link, |outbox| outbox.push(&frame)))
                 });
             }

@@ -351,6 +351,6 @@ fn send_remembered(
     let Some(divergence) = table.divergence() else { return SlotWalk::At(ScanPosition::START) };
     let mut piece = Vec::new();
     let more = divergence.encode(after, CHUNK_BYTES, &mut piece);
-    outbox.push(&Frame::FillParting { fill, slot, piece: &piece });
+    outbox.push(&Frame::FillTombstones { fill, slot, piece: &piece });
     more.map_or(SlotWalk::At(ScanPosition::START), |key| SlotWalk::Remembered(Some(key)))
 }

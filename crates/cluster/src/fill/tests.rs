@@ -197,7 +197,7 @@ fn receive(
             *fill = Some(FillTaker::new(id, bucket, reign, size));
         }
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
-        Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
+        Frame::FillTombstones { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
         Frame::FillNewer { from, position, .. } => {
             assert!(taker.unwrap().begin_newer(to, from, position));
         }
@@ -212,7 +212,7 @@ fn receive(
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
-        | Frame::TakeOver { .. }
+        | Frame::AnnouncePromotion { .. }
         | Frame::News { .. } => {}
         Frame::Part { .. } | Frame::LastPart { .. } => panic!("`Pair::deliver` puts them together"),
     }
@@ -246,7 +246,7 @@ fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
             assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         }
     }
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     source.sent()
 }
@@ -374,7 +374,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
             source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
         }
     }
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     pair.write();
     pair.deliver();
@@ -403,7 +403,7 @@ fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, 
         steps += 1;
     }
     let bytes = pair.outbox.unacknowledged_bytes();
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     assert_eq!(pair.deliver(), if steps > 0 { Some(Received::Applied) } else { None });
     (steps, bytes)

@@ -3,7 +3,7 @@
 use cluster::data::SlotState;
 use cluster::map::NodeId;
 use cluster::replication::{Frame, FrameNumber, LinkId, LinkProgress};
-use cluster::serving::{AckEpoch, Passage, ServingPlane, Ticket};
+use cluster::serving::{AckEpoch, ReplyVerdict, ServingPlane, Ticket};
 use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
 use store::Seed;
@@ -81,6 +81,6 @@ impl ServingPlane for Data {
 }
 
 /// Judges a reply that waits with this ticket.
-pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> Passage {
+pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> ReplyVerdict {
     ticket.judge_on(data)
 }

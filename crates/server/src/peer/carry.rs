@@ -46,7 +46,7 @@ impl ControlThread {
                 Action::Order(order) => self.applier.enqueue(move |data| data.order(order)),
                 Action::Yield { to } => self.applier.enqueue(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.enqueue(move |data| data.bring(buckets)),
-                Action::Beat { from, remaining_bytes, lags } => {
+                Action::BackupLag { from, remaining_bytes, lags } => {
                     self.applier.enqueue(move |data| data.beat(from, remaining_bytes, lags));
                 }
                 Action::MakeRoom { node, bytes } => self.meeting.data.make_room(node, bytes),

@@ -40,7 +40,7 @@ impl Balancer {
         };
         let buckets = self.buckets_together(view, &decision);
         decision.buckets = buckets.len();
-        let role = MoveRole::Offering { decision: Box::new(decision) };
+        let role = MoveRole::AwaitingTaker { decision: Box::new(decision) };
         let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
         self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
         ask(out, attempt, taker, offer);
@@ -73,10 +73,10 @@ impl Balancer {
         }
         let engagement = self.engagement.as_mut().expect("engaged in this attempt");
         match engagement.role.clone() {
-            MoveRole::Offering { decision } => {
+            MoveRole::AwaitingTaker { decision } => {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
             }
-            MoveRole::Fetching { decision } => {
+            MoveRole::AwaitingSource { decision } => {
                 engagement.role = MoveRole::Giving { step: decision.step, proposed: Vec::new() };
                 out.push(BalanceAction::Decided(*decision));
             }
@@ -108,9 +108,14 @@ impl Balancer {
         }
         let engagement = self.engagement.as_mut().expect("agreed on just now");
         let (attempt, basis) = (engagement.attempt, engagement.basis);
-        engagement.role = MoveRole::Fetching { decision: Box::new(decision) };
+        engagement.role = MoveRole::AwaitingSource { decision: Box::new(decision) };
         let (buckets, taker) = (engagement.buckets.clone(), step.taker);
-        ask(out, attempt, step.source, BalanceMessage::Fetch { attempt, buckets, basis, taker });
+        ask(
+            out,
+            attempt,
+            step.source,
+            BalanceMessage::RequestFill { attempt, buckets, basis, taker },
+        );
     }
 
     /// Returns how many promotions still help, by the latest numbers the taker has sent.
@@ -177,8 +182,8 @@ impl Balancer {
         }
         let engagement = self.engagement.as_ref().expect("engaged in this attempt");
         let source = match &engagement.role {
-            MoveRole::Offering { .. } => None,
-            MoveRole::Fetching { decision } => Some(decision.step.source),
+            MoveRole::AwaitingTaker { .. } => None,
+            MoveRole::AwaitingSource { decision } => Some(decision.step.source),
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => return,
         };
         for node in source.into_iter().chain([engagement.taker]) {
