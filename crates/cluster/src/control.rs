@@ -234,7 +234,7 @@ impl Control {
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
             Message::BackupLag { remaining_bytes, lags } => {
-                self.on_backup_lag(from, remaining_bytes, lags)
+                self.on_backup_lag(from, remaining_bytes, lags);
             }
             Message::KeptCopies(offers) => self.on_kept_copies(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),

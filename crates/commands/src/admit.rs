@@ -57,7 +57,7 @@ pub fn admit(
 }
 
 /// Admits a command on one key that passes every check. `None` if the full checks must decide. Nearly all commands
-/// take this path, which avoids moving a `Admission` around.
+/// take this path, which avoids moving an `Admission` around.
 #[inline]
 fn admit_at_once(
     request: &Request<'_>,

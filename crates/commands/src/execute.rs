@@ -39,6 +39,7 @@ pub struct CommandResources<'a> {
     pub rng: &'a mut SplitMix64,
 }
 
+/// The outcome of a request.
 pub enum Executed {
     /// The command ran, and its reply is written; the reply may be sent when the tickets allow it.
     Ran { ending: Ending, finished: Finished, relies_on_lease: bool },

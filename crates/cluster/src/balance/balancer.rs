@@ -43,7 +43,7 @@ pub struct Balancer {
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<LevelsRound>,
-    /// Latest load levels, only for display (`status`): decisions are made with fresh answers.
+    /// Latest load levels of the others: for `status`, and to limit a batch to the taker's room.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
     /// True if the map has shown this node as leaving.
@@ -65,14 +65,15 @@ pub struct Balancer {
     taken_bytes: u64,
     /// Bytes of the copies given to each node for want of memory since the last report of this node.
     shed_to: BTreeMap<NodeId, u64>,
-    /// No node had room for a copy: asked again then.
+    /// Earliest time at which this node looks for room again, after no node had any.
     shed_again_at: Moment,
-    /// Until then a planned taker has no room, and the levels of all nodes matter.
+    /// Until this time a planned taker counts as full: all nodes are asked for load levels.
     full_until: Moment,
     /// Nodes whose links stand, as far as this one knows: nothing is offered to the others.
     linked: BTreeSet<NodeId>,
 }
 
+/// This node's wish to stay in the cluster or to leave it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
     Stay,

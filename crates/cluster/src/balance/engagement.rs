@@ -12,6 +12,7 @@ use super::message::{Attempt, BalanceAction, Offered};
 use super::plan::BucketPlan;
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
+/// A node's part in the one move it takes part in.
 #[derive(Clone, Debug)]
 pub struct Engagement {
     pub attempt: Attempt,

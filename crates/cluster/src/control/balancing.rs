@@ -33,7 +33,7 @@ pub(super) struct Balancing {
     fills: BTreeMap<Attempt, (Vec<Hashmask>, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
     engaged: Option<(Attempt, Moment)>,
-    /// True if this node has more to hand on than buckets.
+    /// True while this node holds timers that others must take over before it may leave.
     pub(super) holds_timers: bool,
 }
 

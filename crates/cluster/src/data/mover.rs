@@ -103,8 +103,8 @@ pub enum Report {
 const TURN_BYTES: u64 = 16 * 1024;
 /// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Time after which a backup that was announced as the next primary redirects commands again. The end of a handover,
-/// good or bad, shows in the map, so this is only for a map that does not come: as long as a parked command waits.
+/// Time after which a backup that was announced as the next primary redirects commands again. Normally the next map
+/// ends the wait; this timeout covers a map that never arrives. Equal to the time for which a command is parked.
 const PROMOTION_WAIT: Duration = Duration::from_secs(5);
 
 /// A bucket that is about to be promoted here, as announced at this epoch of it.
@@ -122,6 +122,7 @@ struct Pausing {
     announced: Option<(LinkId, FrameNumber)>,
 }
 
+/// The thread that copies buckets, as a state machine: fills, handovers, reconciliations, and backups that fall behind.
 pub struct Mover {
     filling: Option<Filling>,
     /// Handovers under way; usually one.

@@ -1,8 +1,8 @@
 //! Wire format of a link, in both directions: a length, a tag, the fields in their order, numbers
 //! little-endian. A tag's meaning never changes.
 //!
-//! Frames name slots, the reign and the position, never a bucket's epoch: a split or a new backup elsewhere
-//! does not affect frames in flight.
+//! Frames of writes name a slot, a reign and a position, never a bucket's epoch: a split or a new backup elsewhere
+//! does not affect frames in flight. Only `FillEnd` and `AnnouncePromotion` name an epoch.
 
 use placement::{Hashmask, Mask, Slot};
 use store::Version;

@@ -161,9 +161,9 @@ impl SlotReplica {
 
     /// Applies the map's entry of the slot's bucket.
     ///
-    /// A feed to a node that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
+    /// A downstream that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
     /// this bucket that is in progress or undecided. A copy that a fill has brought here stays `Filling` until
-    /// the intake decides on it. `inherits` is true if this node takes over from a dead primary and must bring
+    /// the map makes it a backup, or the intake frees it. `inherits` is true if this node takes over from a dead primary and must bring
     /// the other backups in line before it serves.
     pub fn follow(
         &mut self,
@@ -354,7 +354,7 @@ impl SlotReplica {
     }
 
     /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
-    /// not matter: nothing is sent there any more, or the frame is older than the feed.
+    /// not matter: nothing is sent there any more, or the frame is older than this downstream.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
         holds(Rule::RefusalCheck)
             && self.downstream_mut(link).is_some_and(|downstream| downstream.refuse(frame))

@@ -156,6 +156,7 @@ enum HandoverPolicy {
     LeftOut(Slot, Obstacle),
 }
 
+/// Several locked slots that this node serves, as one command needs them; see `ServedSlot`.
 pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
     held: LockedSet<'a, P>,

@@ -20,7 +20,8 @@ pub struct Ticket {
     epoch: AckEpoch,
 }
 
-/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new map.
+/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a
+/// new map, a downstream that was dropped, an announced promotion that expired.
 /// A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all replicas
 /// have changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -31,6 +32,7 @@ impl AckEpoch {
     const UNKNOWN: AckEpoch = AckEpoch(u64::MAX);
 }
 
+/// The result of checking the tickets of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReplyVerdict {
     /// The reply may leave.

@@ -241,7 +241,7 @@ impl Balancer {
         }
     }
 
-    /// R26: a node with nothing to give only makes sure that the others are reachable.
+    /// Makes sure that the others are reachable: all that a node with nothing to give does.
     pub(super) fn ping_all(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         if self.last_pings.is_some_and(|last| now < last + Pace::Seldom.longest() / 2) {
             return;
