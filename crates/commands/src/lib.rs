@@ -5,6 +5,7 @@
 //! The path of one command: [`Request::prepare`] (finds the command and its keys), [`admit`] (decides whether it
 //! may run now, and which slots to lock), then [`run`], which calls the function named in the table. To add a
 //! command: one entry in the `SPECS` of a family below, one function beside it.
+mod short_names; //  Commands by their names, as words.
 mod spec; //        A command as data, and the table of all of them.
 mod request; //     A request with its command and its first key.
 mod args; //        Arguments as positions in a buffer.

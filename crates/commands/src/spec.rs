@@ -4,6 +4,7 @@
 use core::ops::BitOr;
 
 use crate::context::Run;
+use crate::short_names::{SHORT_BYTES_MAX, ShortNames};
 
 /// A command, or a subcommand of one (`CLIENT LIST`).
 pub struct Spec {
@@ -217,8 +218,9 @@ impl Spec {
 
 /// All commands, found by name. Created once at start.
 pub struct Table {
-    /// Open addressing by the case-folded names; a power of two in size, at most half full.
-    places: Vec<Option<(&'static Spec, CommandId)>>,
+    short: ShortNames,
+    /// Commands with longer names.
+    long: Vec<(&'static Spec, CommandId)>,
     /// Every command, each container followed by its subcommands.
     specs: Vec<&'static Spec>,
     count: usize,
@@ -277,19 +279,23 @@ const FAMILIES: &[&[Spec]] = &[
     crate::timer::SPECS,
 ];
 
-/// Maximum length of a command's name; longer words are not looked up.
-const NAME_BYTES_MAX: usize = 32;
-
 impl Default for Table {
     fn default() -> Table {
         let count = FAMILIES.iter().map(|family| family.len()).sum::<usize>();
-        let places = vec![None; (count * 2).next_power_of_two()];
-        let mut table = Table { places, specs: Vec::new(), count };
+        let short = ShortNames::with_room_for(count);
+        let mut table = Table { short, long: Vec::new(), specs: Vec::new(), count };
         for spec in FAMILIES.iter().flat_map(|family| family.iter()) {
-            let place = table.place_of(spec.name.as_bytes());
-            assert!(table.places[place].is_none(), "{} stands in the table twice", spec.name);
+            assert!(
+                table.find(spec.name.as_bytes()).is_none(),
+                "{} stands in the table twice",
+                spec.name
+            );
             let number = u16::try_from(table.specs.len()).expect("some hundreds of commands");
-            table.places[place] = Some((spec, CommandId(number)));
+            if spec.name.len() <= SHORT_BYTES_MAX {
+                table.short.insert(spec, CommandId(number));
+            } else {
+                table.long.push((spec, CommandId(number)));
+            }
             table.specs.push(spec);
             table.specs.extend(spec.subcommands);
         }
@@ -339,24 +345,13 @@ impl Table {
 
     #[inline]
     pub(crate) fn find_with_id(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
-        if name.len() > NAME_BYTES_MAX {
-            return None;
-        }
-        self.places[self.place_of(name)]
+        if name.len() <= SHORT_BYTES_MAX { self.short.find(name) } else { self.find_long(name) }
     }
 
-    /// Returns the position of the name, or the empty position where it would be.
-    #[inline]
-    fn place_of(&self, name: &[u8]) -> usize {
-        let mask = self.places.len() - 1;
-        let mut place = folded_hash(name) & mask;
-        while let Some((spec, _)) = self.places[place] {
-            if spec.name.as_bytes().eq_ignore_ascii_case(name) {
-                return place;
-            }
-            place = (place + 1) & mask;
-        }
-        place
+    /// Finds a command with a long name: there are few, and they are seldom used.
+    fn find_long(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
+        let is_wanted = |spec: &Spec| spec.name.as_bytes().eq_ignore_ascii_case(name);
+        self.long.iter().copied().find(|(spec, _)| is_wanted(spec))
     }
 }
 
@@ -379,15 +374,6 @@ pub(crate) fn is_container(name: &[u8]) -> bool {
         .any(|spec| !spec.subcommands.is_empty() && spec.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Returns a case-insensitive hash of the name.
-#[inline]
-fn folded_hash(name: &[u8]) -> usize {
-    let folded = name.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte | 0x20)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    (folded ^ folded >> 32) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -396,7 +382,10 @@ mod tests {
     fn a_command_is_found_in_any_case() {
         let table = Table::default();
         assert_eq!(table.find(b"GeT").map(|spec| spec.name), Some("get"));
-        assert!(table.find(b"gett").is_none());
+        for wrong in [&b"gett"[..], b"ge", b"get\0", b"\0", b"", b"g\x05t", b"gEtraNgf"] {
+            assert!(table.find(wrong).is_none(), "{wrong:?}");
+        }
+        assert_eq!(table.find(b"PexpireAT").map(|spec| spec.name), Some("pexpireat"));
         assert!(table.find(&[b'x'; 100]).is_none());
         assert!(table.iter().all(|spec| table.find(spec.name.as_bytes()).is_some()));
     }
@@ -430,7 +419,6 @@ mod tests {
             };
             assert_eq!(spec.full_name, full);
             assert!(!spec.summary.is_empty(), "{full} has no summary");
-            assert!(spec.name.len() <= NAME_BYTES_MAX);
             assert!(spec.run.is_some() || !spec.subcommands.is_empty(), "{full} does nothing");
             assert!(spec.subcommands.iter().all(|sub| sub.subcommands.is_empty()));
             spec.subcommands.iter().for_each(|sub| check(sub, spec.name));
