@@ -115,3 +115,6 @@ fn sorted(row: &[u8]) -> Option<Vec<u8>> {
     members.iter().for_each(|it| it.write(&mut sorted));
     is_set.then_some(sorted)
 }
+
+#[cfg(test)]
+mod tests;
