@@ -72,7 +72,8 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
 /// Returns the value in a payload of DUMP. Never produces a value longer than `bytes_max`.
 pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<RestoredValue<'_>, PayloadError> {
     check(payload)?;
-    read_value(payload, bytes_max).ok_or(PayloadError::BadFormat)
+    let body = &payload[..payload.len() - FOOTER_BYTES];
+    read_value(body, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
 fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
