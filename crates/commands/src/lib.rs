@@ -21,6 +21,7 @@ mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
+mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.

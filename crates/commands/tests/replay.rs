@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..57usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..75usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -79,6 +79,22 @@ fn line() -> impl Strategy<Value = String> {
         52 => format!("HINCRBY {key} f{} {second}", number % 5),
         53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
         54 => format!("HGETALL {key}"),
+        55..58 => format!("ZADD {key} {number} {word}"),
+        58 => format!("ZADD {key} {number} m{number} {second}.5 m{second} 1 m1"),
+        59 => format!("ZADD {key} GT CH {number} m{} -1 m2", second % 5),
+        60 => format!("ZINCRBY {key} {second}.25 m{}", number % 5),
+        61 => format!("ZREM {key} m{} m{} {word}", number % 5, second % 5),
+        62 => format!("ZREMRANGEBYRANK {key} {} {second}", number % 4),
+        63 => format!("ZREMRANGEBYSCORE {key} {second} {number}"),
+        64 => format!("ZREMRANGEBYLEX {key} [m1 [m{number}"),
+        65 => format!("ZPOPMIN {key} {}", number % 3),
+        66 => format!("ZPOPMAX {key}"),
+        67 => format!("ZMPOP 2 {key} {other} MAX COUNT 2"),
+        68 => format!("ZRANGESTORE {key} {other} {} {second}", number % 3),
+        69 => format!("ZUNIONSTORE {key} 2 {key} {other} WEIGHTS 1 {second}"),
+        70 => format!("ZINTERSTORE {key} 2 {key} {other} AGGREGATE MIN"),
+        71 => format!("ZDIFFSTORE {key} 2 {key} {other}"),
+        72 => format!("ZRANGE {key} 0 -1"),
         _ => format!("+{}", number.max(0)),
     })
 }

@@ -1,5 +1,6 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
+mod sorted; // Scores of sorted sets.
 
 use std::sync::Arc;
 
@@ -54,6 +55,9 @@ impl ChangeInProgress<'_> {
             Some(OwnedMemory::Table(table)) if table.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::Table(table))
             }
+            Some(OwnedMemory::Sorted(set)) if set.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::Sorted(set))
+            }
             Some(_) | None => None,
         };
     }
@@ -99,6 +103,8 @@ impl SlotTable {
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
+            Effect::SetScores { key, pairs } => self.set_scores(change, key, pairs),
+            Effect::RemoveScored { key, members } => self.remove_scored(change, key, members),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -178,7 +184,7 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) => Vec::new(),
+            StoredValue::Hash(_) | StoredValue::SortedSet(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -297,6 +303,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Integer(number) => ItemValue::Integer(*number),
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
+        NewValue::SortedSet(row) => sorted::sorted_value(row, seed),
     }
 }
 

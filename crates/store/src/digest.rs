@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, HashValue, SlotTable, StoredValue};
+use crate::{Found, HashValue, SlotTable, SortedSetValue, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,6 +26,7 @@ impl Digest {
             match found.value() {
                 StoredValue::String(string) => hasher.write(&string.to_bytes()),
                 StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
+                StoredValue::SortedSet(set) => hasher.write_u64(sum_of_scores(set, seed)),
             }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
@@ -43,6 +44,19 @@ fn sum_of_pairs(hash: HashValue<'_>, seed: u64) -> u64 {
         value.with_text(|text| hasher.write(text));
         sum.wrapping_add(hasher.finish())
     })
+}
+
+/// Returns the fingerprint of a sorted set. Its members are always in the same order, but a copy may have lost the sign of
+/// a zero: a packed set has none.
+fn sum_of_scores(set: SortedSetValue<'_>, seed: u64) -> u64 {
+    let state = foldhash::quality::FixedState::with_seed(seed.rotate_left(32));
+    let mut hasher = state.build_hasher();
+    for it in set.iter_from(0) {
+        hasher.write_u64((it.score.get() + 0.0).to_bits());
+        hasher.write_usize(it.member.len());
+        it.member.with_text(|text| hasher.write(text));
+    }
+    hasher.finish()
 }
 
 /// Returns the fingerprint of a slot's content.

@@ -4,13 +4,14 @@
 //! keeps its tag forever, a new one gets a new tag. Numbers are little-endian; lengths are LEB128. Decoding never
 //! trusts a length beyond the bytes at hand.
 
-use containers::Row;
+use containers::{Row, ScoredRow};
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
+use crate::sorted_value::SortedSetValue;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, StringValue,
-    UnixMillis, Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, ScoredMember, Seed, StoredValue,
+    StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -39,11 +40,14 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
+const SET_SCORES_V1: u8 = 0x2E;
+const REMOVE_SCORED_V1: u8 = 0x2F;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
+const VALUE_SORTED_SET: u8 = 6;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -79,11 +83,16 @@ pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
 /// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, ITEM_V1, found, found.item.version());
-    let tag = match found.value() {
+    put_string(out, empty_tag(found), &[]);
+}
+
+/// Returns the tag of a value of this item's type that has no content yet.
+fn empty_tag(found: &Found<'_>) -> u8 {
+    match found.value() {
         StoredValue::String(_) => VALUE_RAW,
         StoredValue::Hash(_) => VALUE_HASH,
-    };
-    put_string(out, tag, &[]);
+        StoredValue::SortedSet(_) => VALUE_SORTED_SET,
+    }
 }
 
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
@@ -92,18 +101,34 @@ pub fn encode_item_in_parts(
     out: &mut Vec<u8>,
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
-    let large = match found.value() {
-        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => table,
-        StoredValue::Hash(_) | StoredValue::String(_) => {
-            encode_item(found, out);
-            return appended(out);
+    match found.value() {
+        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => {
+            let write = |entry: &[u8], row: &mut Vec<u8>| row.extend_from_slice(entry);
+            encode_entries(found, table.entries(), write, out, appended);
         }
-    };
+        StoredValue::SortedSet(SortedSetValue::Large(set)) if found.goes_in_parts() => {
+            encode_entries(found, set.iter_from(0), ScoredMember::write, out, appended);
+        }
+        StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::String(_) => {
+            encode_item(found, out);
+            appended(out);
+        }
+    }
+}
+
+/// Appends the entries of a large container in several parts.
+fn encode_entries<E>(
+    found: &Found<'_>,
+    entries: impl Iterator<Item = E>,
+    write: impl Fn(E, &mut Vec<u8>),
+    out: &mut Vec<u8>,
+    mut appended: impl FnMut(&mut Vec<u8>),
+) {
     let mut row = Vec::new();
     let mut extent = ItemExtent::Whole;
-    let mut entries = large.entries().peekable();
+    let mut entries = entries.peekable();
     while let Some(entry) = entries.next() {
-        row.extend_from_slice(entry);
+        write(entry, &mut row);
         if row.len() >= PART_BYTES || entries.peek().is_none() {
             encode_item_part(found, &row, extent, out);
             appended(out);
@@ -120,7 +145,7 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
         ItemExtent::More => ITEM_PART_V1,
     };
     put_item_head(out, tag, found, found.item.version());
-    put_string(out, VALUE_HASH, row);
+    put_string(out, empty_tag(found), row);
 }
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
@@ -173,6 +198,14 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_tag_key(out, REMOVE_FIELDS_V1, key);
             put_bytes(out, fields);
         }
+        Effect::SetScores { key, pairs } => {
+            put_tag_key(out, SET_SCORES_V1, key);
+            put_bytes(out, pairs);
+        }
+        Effect::RemoveScored { key, members } => {
+            put_tag_key(out, REMOVE_SCORED_V1, key);
+            put_bytes(out, members);
+        }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
             put_expiry(out, *at);
@@ -214,6 +247,8 @@ pub fn decode_effect<'a>(
         }
         SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
+        SET_SCORES_V1 => Effect::SetScores { key: input.key(seed)?, pairs: input.scored_row()? },
+        REMOVE_SCORED_V1 => Effect::RemoveScored { key: input.key(seed)?, members: input.row(1)? },
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -272,6 +307,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
+        NewValue::SortedSet(row) => put_string(out, VALUE_SORTED_SET, row),
     }
 }
 
@@ -287,6 +323,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_HASH);
             put_varint(out, hash.row_len() as u64);
             hash.write_row(out);
+        }
+        StoredValue::SortedSet(set) => {
+            out.push(VALUE_SORTED_SET);
+            put_varint(out, set.row_len() as u64);
+            set.write_row(out);
         }
     }
 }
@@ -337,6 +378,12 @@ impl<'a> ByteReader<'a> {
         Row::check(bytes, width).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
     }
 
+    /// Reads a row of scores and members.
+    fn scored_row(&mut self) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.bytes()?;
+        ScoredRow::check(bytes).map(ScoredRow::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -376,6 +423,7 @@ impl<'a> ByteReader<'a> {
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
+            VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

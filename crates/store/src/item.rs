@@ -21,10 +21,11 @@ use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
-use containers::{Row, Table, block_bytes};
+use containers::{Row, ScoredRow, SortedSet, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
+use crate::sorted_value::SortedSetValue;
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
 
@@ -61,18 +62,24 @@ enum ValueKind {
     PackedHash = 4,
     /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
     HashTable = 5,
+    /// A sorted set: its scores and members in a row.
+    PackedSorted = 10,
+    /// A sorted set: a pointer from `Box<SortedSet>::into_raw`, which the item owns.
+    Sorted = 11,
 }
 
 /// A value that is not in its item's block.
 pub(crate) enum OwnedMemory {
     Shared(Arc<Vec<u8>>),
     Table(Box<Table>),
+    Sorted(Box<SortedSet>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` and `Box<Table>` inside are `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>` and `Box<SortedSet>`
+// inside are `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -155,7 +162,9 @@ impl Item {
             ValueKind::Integer
             | ValueKind::Shared
             | ValueKind::PackedHash
-            | ValueKind::HashTable => None,
+            | ValueKind::HashTable
+            | ValueKind::PackedSorted
+            | ValueKind::Sorted => None,
         }
     }
 
@@ -199,6 +208,26 @@ impl Item {
         let item = self.as_ref();
         // SAFETY: the item owns the table, and `self` is borrowed for as long as the reference lives.
         (item.kind() == ValueKind::HashTable).then(|| unsafe { &mut *item.table_pointer() })
+    }
+
+    /// Takes a large sorted set out, leaving a number behind.
+    fn take_sorted(&mut self) -> Option<Box<SortedSet>> {
+        let item = self.as_ref();
+        if item.kind() != ValueKind::Sorted {
+            return None;
+        }
+        let (shape, pointer) = (item.shape(), item.sorted_pointer());
+        // As in `take_shared`, the block keeps its shape.
+        self.write_at(KIND_AT, &[ValueKind::Integer as u8 | long_bit(shape)]);
+        // SAFETY: as in `take_table`.
+        Some(unsafe { Box::from_raw(pointer) })
+    }
+
+    /// Returns a large sorted set, to be changed.
+    pub(crate) fn sorted_mut(&mut self) -> Option<&mut SortedSet> {
+        let item = self.as_ref();
+        // SAFETY: the item owns the set, and `self` is borrowed for as long as the reference lives.
+        (item.kind() == ValueKind::Sorted).then(|| unsafe { &mut *item.sorted_pointer() })
     }
 
     pub(crate) fn set_version(&mut self, version: Version) {
@@ -275,6 +304,15 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::HashTable
             }
+            ItemValue::PackedSorted(row) => {
+                self.write_at(at, &row);
+                ValueKind::PackedSorted
+            }
+            ItemValue::Sorted(set) => {
+                let address = Box::into_raw(set).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::Sorted
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -292,9 +330,14 @@ impl Item {
     #[inline]
     pub(crate) fn take_owned(&mut self) -> Option<OwnedMemory> {
         match self.as_ref().kind() {
-            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => None,
+            ValueKind::Plain
+            | ValueKind::Raw
+            | ValueKind::Integer
+            | ValueKind::PackedHash
+            | ValueKind::PackedSorted => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
             ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::Sorted => self.take_sorted().map(OwnedMemory::Sorted),
         }
     }
 }
@@ -341,6 +384,11 @@ impl<'a> ItemRef<'a> {
                 StoredValue::Hash(HashValue::Packed(Row::new(row, PAIR)))
             }
             ValueKind::HashTable => StoredValue::Hash(HashValue::Table(self.table())),
+            ValueKind::PackedSorted => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::SortedSet(SortedSetValue::Packed(ScoredRow::new(row)))
+            }
+            ValueKind::Sorted => StoredValue::SortedSet(SortedSetValue::Large(self.sorted())),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -361,7 +409,10 @@ impl<'a> ItemRef<'a> {
                 vec: self.shared_pointer(),
                 item: PhantomData,
             })),
-            ValueKind::PackedHash | ValueKind::HashTable => None,
+            ValueKind::PackedHash
+            | ValueKind::HashTable
+            | ValueKind::PackedSorted
+            | ValueKind::Sorted => None,
         }
     }
 
@@ -370,8 +421,9 @@ impl<'a> ItemRef<'a> {
             ValueKind::Integer => Encoding::Int,
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
-            ValueKind::PackedHash => Encoding::Listpack,
+            ValueKind::PackedHash | ValueKind::PackedSorted => Encoding::Listpack,
             ValueKind::HashTable => Encoding::Hashtable,
+            ValueKind::Sorted => Encoding::Skiplist,
         }
     }
 
@@ -389,12 +441,17 @@ impl<'a> ItemRef<'a> {
     pub fn bytes(self) -> usize {
         let block = self.shape().block();
         match self.kind() {
-            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => block,
+            ValueKind::Plain
+            | ValueKind::Raw
+            | ValueKind::Integer
+            | ValueKind::PackedHash
+            | ValueKind::PackedSorted => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
             ValueKind::HashTable => block + self.table().bytes(),
+            ValueKind::Sorted => block + self.sorted().bytes(),
         }
     }
 
@@ -427,6 +484,8 @@ impl<'a> ItemRef<'a> {
             3 => ValueKind::Shared,
             4 => ValueKind::PackedHash,
             5 => ValueKind::HashTable,
+            10 => ValueKind::PackedSorted,
+            11 => ValueKind::Sorted,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -441,6 +500,18 @@ impl<'a> ItemRef<'a> {
     fn table(self) -> &'a Table {
         // SAFETY: the item owns the table, and is not changed during `'a`.
         unsafe { &*self.table_pointer() }
+    }
+
+    fn sorted_pointer(self) -> *mut SortedSet {
+        let shape = self.shape();
+        let address = u64::from_ne_bytes(self.array(shape.data_at() + shape.key_len));
+        core::ptr::with_exposed_provenance_mut(address as usize)
+    }
+
+    /// Returns the sorted set of an item whose kind is `Sorted`.
+    fn sorted(self) -> &'a SortedSet {
+        // SAFETY: the item owns the set, and is not changed during `'a`.
+        unsafe { &*self.sorted_pointer() }
     }
 
     fn shared_pointer(self) -> *const Vec<u8> {
@@ -500,7 +571,11 @@ fn stored_len(value: &ItemValue<'_>) -> usize {
         ItemValue::Plain(bytes) | ItemValue::Raw(bytes) | ItemValue::PackedHash(bytes) => {
             bytes.len()
         }
-        ItemValue::Integer(_) | ItemValue::Shared(_) | ItemValue::HashTable(_) => size_of::<u64>(),
+        ItemValue::PackedSorted(row) => row.len(),
+        ItemValue::Integer(_)
+        | ItemValue::Shared(_)
+        | ItemValue::HashTable(_)
+        | ItemValue::Sorted(_) => size_of::<u64>(),
     }
 }
 

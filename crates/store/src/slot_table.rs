@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
-use containers::Table;
+use containers::{SortedSet, Table};
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{DivergenceLog, HashValue, Key, StoredValue, StringValue, Touch, UnixMillis, Version};
+use crate::{
+    DivergenceLog, HashValue, Key, SortedSetValue, StoredValue, StringValue, Touch, UnixMillis,
+    Version,
+};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
@@ -72,7 +75,10 @@ impl<'a> Found<'a> {
     pub fn goes_in_parts(&self) -> bool {
         match self.value() {
             StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
-            StoredValue::Hash(HashValue::Packed(_)) | StoredValue::String(_) => false,
+            StoredValue::SortedSet(SortedSetValue::Large(set)) => set.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Hash(HashValue::Packed(_))
+            | StoredValue::SortedSet(SortedSetValue::Packed(_))
+            | StoredValue::String(_) => false,
         }
     }
 
@@ -98,6 +104,8 @@ pub enum Garbage {
     Value(Arc<Vec<u8>>),
     /// A large hash.
     Table(Box<Table>),
+    /// A large sorted set.
+    Sorted(Box<SortedSet>),
     /// A slot's whole content.
     Items(Box<Items>),
 }

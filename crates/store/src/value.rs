@@ -6,16 +6,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use containers::Table;
+use containers::{SortedSet, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
+use crate::sorted_value::SortedSetValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
 pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
+    SortedSet(SortedSetValue<'a>),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -37,6 +39,7 @@ pub enum Encoding {
     Raw,
     Listpack,
     Hashtable,
+    Skiplist,
 }
 
 impl Encoding {
@@ -47,6 +50,7 @@ impl Encoding {
             Encoding::Raw => "raw",
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
+            Encoding::Skiplist => "skiplist",
         }
     }
 }
@@ -87,6 +91,8 @@ pub enum NewValue<'a> {
     Shared(Arc<Vec<u8>>),
     /// A hash: its fields and values in a row (`containers::Row`), no field twice.
     Hash(&'a [u8]),
+    /// A sorted set: its scores and members in a row (`containers::ScoredRow`), no member twice.
+    SortedSet(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -97,6 +103,8 @@ pub(crate) enum ItemValue<'a> {
     Shared(Arc<Vec<u8>>),
     PackedHash(&'a [u8]),
     HashTable(Box<Table>),
+    PackedSorted(Cow<'a, [u8]>),
+    Sorted(Box<SortedSet>),
 }
 
 fn decimal_len(number: i64) -> usize {

@@ -253,16 +253,20 @@ impl FillSource {
     fn send_part(&mut self, table: &SlotTable, seed: &Seed, slot: Slot, outbox: &mut Outbox) {
         let Some(ContainerCopy { key, from }) = self.containers.pop_front() else { return };
         let found = table.peek(&seed.key(&key)).filter(Found::goes_in_parts);
-        let Some((found, StoredValue::Hash(hash))) = found.map(|found| (found, found.value()))
-        else {
-            return;
-        };
+        let Some(found) = found else { return };
         let mut pairs = Vec::new();
-        let next = hash.scan(seed, from, |field, value| {
-            field.write(&mut pairs);
-            value.write(&mut pairs);
-            pairs.len() < CHUNK_BYTES
-        });
+        let next = match found.value() {
+            StoredValue::Hash(hash) => hash.scan(seed, from, |field, value| {
+                field.write(&mut pairs);
+                value.write(&mut pairs);
+                pairs.len() < CHUNK_BYTES
+            }),
+            StoredValue::SortedSet(set) => set.scan(seed, from, |member| {
+                member.write(&mut pairs);
+                pairs.len() < CHUNK_BYTES
+            }),
+            StoredValue::String(_) => return,
+        };
         let is_first = from == TablePosition::START;
         let extent = if is_first { ItemExtent::Whole } else { ItemExtent::More };
         let mut item = Vec::new();

@@ -1,6 +1,8 @@
 //! Fills a bucket under random writes: both ends must hold the same data in the end, whatever was written in
 //! between, and effects that do not fit must be refused.
 
+mod sorted; // Sorted sets.
+
 use placement::{Hashmask, Mask, Slot};
 use store::{
     Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
@@ -383,7 +385,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
 
 /// Creates large hashes, and fills the copy while `write` writes to the hashes at each step. Returns the number of
 /// steps, and of bytes sent.
-fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
+fn fill_hashes(pair: &mut Pair, write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
     let seed = pair.seed.clone();
     for number in 0..3 {
         let name = format!("{{tag}}large{number}");
@@ -392,6 +394,11 @@ fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, 
         let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
         pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
     }
+    fill_while(pair, write)
+}
+
+/// Fills the copy while `write` writes at each step. Returns the number of steps, and of bytes sent.
+fn fill_while(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
     source.start(FillSize::default(), &mut pair.outbox);

@@ -2,7 +2,8 @@
 //! here has changed since the split; a key changed on both sides is a conflict, which the later version wins.
 
 use store::{
-    Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, Seed, SlotTable, StoredValue, Version,
+    Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, ScoredRow, Seed, SlotTable,
+    StoredValue, Version,
 };
 
 use super::change::{ChangeBatch, MergedChange};
@@ -119,6 +120,9 @@ impl MergeTaker {
 fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
     match empty {
         NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
+        NewValue::SortedSet(_) => {
+            ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))
+        }
         NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
             Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
         }
@@ -240,11 +244,18 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
     }
     let ours = match (here.value(), &there.value) {
         (StoredValue::Hash(hash), NewValue::Hash(row)) => return hash.equals_row(row, seed),
-        (StoredValue::Hash(_), _) | (_, NewValue::Hash(_)) => return false,
+        (StoredValue::SortedSet(set), NewValue::SortedSet(row)) => {
+            return set.equals_row(row, seed);
+        }
+        (StoredValue::Hash(_) | StoredValue::SortedSet(_), _)
+        | (_, NewValue::Hash(_) | NewValue::SortedSet(_)) => return false,
         (StoredValue::String(string), _) => string.to_bytes(),
     };
     match &there.value {
-        NewValue::Plain(bytes) | NewValue::Raw(bytes) | NewValue::Hash(bytes) => *ours == **bytes,
+        NewValue::Plain(bytes)
+        | NewValue::Raw(bytes)
+        | NewValue::Hash(bytes)
+        | NewValue::SortedSet(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
     }
@@ -266,6 +277,7 @@ fn stored_len(found: &Found<'_>) -> usize {
     match found.value() {
         StoredValue::String(string) => string.len(),
         StoredValue::Hash(hash) => hash.row_len(),
+        StoredValue::SortedSet(set) => set.row_len(),
     }
 }
 
@@ -275,7 +287,10 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         || table.divergence().and_then(|divergence| taken_away_at(divergence, &theirs.key));
     let bytes = |len: usize| len as u64;
     let length = |item: &NewItem<'_>| match &item.value {
-        NewValue::Plain(value) | NewValue::Raw(value) | NewValue::Hash(value) => value.len(),
+        NewValue::Plain(value)
+        | NewValue::Raw(value)
+        | NewValue::Hash(value)
+        | NewValue::SortedSet(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };

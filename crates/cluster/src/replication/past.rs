@@ -58,6 +58,8 @@ impl Past {
                 | Effect::Overwrite { .. }
                 | Effect::SetFields { .. }
                 | Effect::RemoveFields { .. }
+                | Effect::SetScores { .. }
+                | Effect::RemoveScored { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

@@ -48,6 +48,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
         ("hash", spec.group == Group::Hash),
+        ("sortedset", spec.group == Group::SortedSet),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -80,6 +81,12 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
         ("append" | "hsetnx", _) => EXTENDS,
         ("hdel", _) => REMOVES_FROM,
+        ("zrem" | "zremrangebyrank" | "zremrangebyscore" | "zremrangebylex", _) => REMOVES_FROM,
+        ("zpopmin" | "zpopmax" | "zmpop", _) => TAKES,
+        ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", 0) => OVERWRITES,
+        ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", _) => READS,
+        ("zadd", _) => MODIFIES,
+        ("zcard", _) => LOOKS,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
             OVERWRITES
@@ -149,6 +156,8 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         | "client|list"
         | "time"
         | "dump"
+        | "zrandmember"
+        | "zscan"
         | "ttl"
         | "pttl"
         | "cluster|info"

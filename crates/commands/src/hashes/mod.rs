@@ -192,7 +192,7 @@ pub(crate) const SPECS: &[Spec] = &[
 fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
     match found.value() {
         StoredValue::Hash(hash) => Ok(hash),
-        StoredValue::String(_) => Err(Error::WRONG_TYPE),
+        StoredValue::String(_) | StoredValue::SortedSet(_) => Err(Error::WRONG_TYPE),
     }
 }
 

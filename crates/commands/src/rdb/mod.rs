@@ -1,11 +1,12 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
-//! file, the format's version, a checksum. Strings and hashes, for now.
+//! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
 //!
 //! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
 //! that version of the format. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
+mod sorted; // Sorted sets.
 mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
@@ -50,6 +51,8 @@ pub(crate) enum RestoredValue<'a> {
     String(Cow<'a, [u8]>),
     /// The fields and values of a hash in a row, no field twice.
     Hash(Vec<u8>),
+    /// The scores and members of a sorted set in a row, in order.
+    SortedSet(Vec<u8>),
 }
 
 /// Returns the payload of DUMP.
@@ -57,6 +60,7 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
     let mut payload = vec![match value {
         StoredValue::String(_) => TYPE_STRING,
         StoredValue::Hash(value) => hash::type_of(value),
+        StoredValue::SortedSet(value) => sorted::type_of(value),
     }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -68,7 +72,8 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
 /// Returns the value in a payload of DUMP. Never produces a value longer than `bytes_max`.
 pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<RestoredValue<'_>, PayloadError> {
     check(payload)?;
-    read_value(payload, bytes_max).ok_or(PayloadError::BadFormat)
+    let body = &payload[..payload.len() - FOOTER_BYTES];
+    read_value(body, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
 fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
@@ -78,6 +83,15 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         hash::TYPE_HASH => hash::read_pairs(&mut reader, bytes_max).map(RestoredValue::Hash),
         hash::TYPE_HASH_LISTPACK => {
             hash::read_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        sorted::TYPE_TEXT_SCORES => {
+            sorted::read_text_scores(&mut reader, bytes_max).map(RestoredValue::SortedSet)
+        }
+        sorted::TYPE_SORTED_SET => {
+            sorted::read_binary(&mut reader, bytes_max).map(RestoredValue::SortedSet)
+        }
+        sorted::TYPE_SORTED_SET_LISTPACK => {
+            sorted::read_listpack(&mut reader, bytes_max).map(RestoredValue::SortedSet)
         }
         _ => None,
     }
@@ -106,6 +120,7 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, bytes),
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
         StoredValue::Hash(value) => hash::put_hash(out, value),
+        StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
     }
 }
 

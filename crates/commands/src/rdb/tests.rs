@@ -24,9 +24,9 @@ const DUMPED: &[(&[u8], &str)] = &[
     ),
 ];
 
-const NO_LIMIT: usize = 1 << 29;
+pub(super) const NO_LIMIT: usize = 1 << 29;
 
-fn bytes_of(hex: &str) -> Vec<u8> {
+pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
     (0..hex.len()).step_by(2).map(digit).collect()
 }
@@ -36,7 +36,7 @@ fn stored(value: StringValue<'_>) -> StoredValue<'_> {
 }
 
 /// Returns a payload with this body, and a valid version and checksum.
-fn sealed(body: &[u8]) -> Vec<u8> {
+pub(super) fn sealed(body: &[u8]) -> Vec<u8> {
     let mut payload = body.to_vec();
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::crc64(&payload);

@@ -27,6 +27,24 @@ const SMALL_BYTES: usize = EFFECT_BYTES_MAX / 64;
 /// Returns whether the command may record many times the bytes it was given.
 pub(crate) fn multiplies(spec: &Spec) -> bool {
     matches!(spec.full_name, "copy" | "rename" | "renamenx" | "bitop" | "restore" | "bitfield")
+        || records_members(spec)
+}
+
+/// Returns whether the command may record members of sorted sets that it was not given.
+fn records_members(spec: &Spec) -> bool {
+    matches!(
+        spec.full_name,
+        "zunionstore"
+            | "zinterstore"
+            | "zdiffstore"
+            | "zrangestore"
+            | "zremrangebyrank"
+            | "zremrangebyscore"
+            | "zremrangebylex"
+            | "zpopmin"
+            | "zpopmax"
+            | "zmpop"
+    )
 }
 
 /// Returns the bytes of `effects` effects on one key, without their values.
@@ -63,7 +81,7 @@ impl<'q> Bound<'q, '_> {
     fn add(&mut self, command: &'q Queued) {
         let (spec, args) = (command.spec, command.args.args());
         let given: usize = args.iter().map(<[u8]>::len).sum();
-        let named = spec.keys.indices(args.len());
+        let named = spec.key_indices(args);
         // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
         let recorded = match spec.full_name {
@@ -90,12 +108,19 @@ impl<'q> Bound<'q, '_> {
                 self.set_length(args.at(1), length);
                 args.len() * 5
             }
+            // A score takes up to nine bytes, whatever its text is.
+            "zadd" | "zincrby" => {
+                let length = self.length(args.at(1)).saturating_add(given + args.len() * 10);
+                self.set_length(args.at(1), length);
+                args.len() * 10
+            }
+            _ if records_members(spec) => self.sum_of_members(spec, args),
             "setbit" => {
                 self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
                 0
             }
             _ => {
-                for index in spec.keys.indices(args.len()) {
+                for index in spec.key_indices(args) {
                     let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
                     self.grow_to(args.at(index), length);
                 }
@@ -116,6 +141,16 @@ impl<'q> Bound<'q, '_> {
         longest
     }
 
+    /// Handles a command that records members of its keys, or sets its first key to a combination of the others.
+    fn sum_of_members(&mut self, spec: &Spec, args: Args<'q>) -> usize {
+        let keys = spec.key_indices(args);
+        let sum = keys.fold(0, |sum: usize, index| sum.saturating_add(self.length(args.at(index))));
+        if spec.name.ends_with("store") {
+            self.set_length(args.at(1), sum);
+        }
+        sum
+    }
+
     fn length(&mut self, key: &'q [u8]) -> usize {
         let keys = &mut self.keys;
         *self.lengths.entry(key).or_insert_with(|| {
@@ -123,7 +158,7 @@ impl<'q> Bound<'q, '_> {
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
                 // The elements in a row take less.
-                StoredValue::Hash(_) => found.item.bytes(),
+                StoredValue::Hash(_) | StoredValue::SortedSet(_) => found.item.bytes(),
             })
         })
     }

@@ -32,7 +32,8 @@ enum Rule {
     Page,
     /// A string that Redis keeps as `raw` may be kept in a smaller form: writing a bit that already
     /// has this value makes Redis copy the string, and leaves ours alone. A hash that Redis keeps as a
-    /// `hashtable` although it has become small may be packed: ours decides again when it is renamed,
+    /// `hashtable` although it has become small may be packed, and so may a sorted set that Redis keeps as a
+    /// `skiplist`: ours decides again when it is renamed,
     /// copied, or gets a long value and a short one for the same field at once.
     Compact,
     /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
@@ -141,7 +142,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         }
         (Rule::Compact, ..) => match theirs.text() {
             Some(b"raw") => ours.text().is_some(),
-            Some(b"hashtable") => ours.text() == Some(b"listpack"),
+            Some(b"hashtable" | b"skiplist") => ours.text() == Some(b"listpack"),
             _ => false,
         },
         (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),
@@ -180,9 +181,9 @@ fn rule(args: &Args) -> Rule {
         ("RANDOMKEY", _) => Rule::Kind,
         // A large hash has an order of its own on each server.
         ("HGETALL" | "HKEYS" | "HVALS", _) => Rule::AnyOrder,
-        ("HRANDFIELD", _) => Rule::Kind,
-        ("HSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => Rule::Page,
-        ("HSCAN", _) => Rule::Kind,
+        ("HRANDFIELD" | "ZRANDMEMBER", _) => Rule::Kind,
+        ("HSCAN" | "ZSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => Rule::Page,
+        ("HSCAN" | "ZSCAN", _) => Rule::Kind,
         // Cursors are specific to the server; `Step::ScanAll` compares the keys found.
         ("SCAN", _) => Rule::Kind,
         // Clocks, ids, sizes, and texts about the server itself.

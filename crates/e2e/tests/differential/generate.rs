@@ -6,6 +6,7 @@ mod command; // construction of a command, and its arguments
 mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
+mod sorted_sets; // ZADD, ZRANGE and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
 mod node; //    queries about the server itself
@@ -34,13 +35,14 @@ fn step(g: &mut Gen) -> Step {
 
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
-    let args = match g.below(100) {
+    let args = match g.below(114) {
         0..26 => strings::command(g),
         26..38 => bits::command(g),
         38..52 => hashes::command(g),
         52..76 => keys::command(g),
         76..90 => session::command(g),
         90..98 => node::command(g),
+        98..112 => sorted_sets::command(g),
         _ => g.wrong_arity(),
     };
     Step::Call { who, args: spoiled(g, args) }
@@ -50,7 +52,7 @@ fn call(g: &mut Gen) -> Step {
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
     // A very long pause would never end.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    if args.len() < 2 || may_pause || !g.one_in(14) {
+    if args.len() < 2 || may_pause || sorted_sets::is_to_stay(&args) || !g.one_in(14) {
         return args;
     }
     match g.below(3) {

@@ -13,6 +13,7 @@ use crate::strings::with_bytes;
 const TYPE_STRING: u32 = 0;
 /// Redis's number for the type hash.
 const TYPE_HASH: u32 = 4;
+const TYPE_SORTED_SET: u32 = 3;
 /// The number of the only database.
 const DATABASE: u32 = 0;
 
@@ -69,6 +70,17 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
                 let mut pair = Sha1Digest::default();
                 field.with_text(|text| mix(&mut pair, text));
                 value.with_text(|text| mix(&mut pair, text));
+                add(sum, &pair);
+            }
+        }
+        StoredValue::SortedSet(set) => {
+            mix(sum, &TYPE_SORTED_SET.to_be_bytes());
+            for it in set.iter_from(0) {
+                let mut pair = Sha1Digest::default();
+                it.member.with_text(|text| mix(&mut pair, text));
+                let mut score = Vec::new();
+                resp::write_double(&mut score, it.score.get());
+                mix(&mut pair, &score);
                 add(sum, &pair);
             }
         }

@@ -52,8 +52,23 @@ impl Command {
     }
 }
 
-const KEYS: [&str; 12] =
-    ["a", "b", "c", "key:1", "{t}1", "{t}2", "x{t}", "{}", "", "k\0\n\u{e9}", "h1", "h2"];
+const KEYS: [&str; 15] = [
+    "a",
+    "b",
+    "c",
+    "key:1",
+    "{t}1",
+    "{t}2",
+    "x{t}",
+    "{}",
+    "",
+    "k\0\n\u{e9}",
+    "h1",
+    "h2",
+    "z1",
+    "z2",
+    "{t}z",
+];
 
 const NONSENSE: [&str; 18] = [
     "",
@@ -80,7 +95,10 @@ const NONSENSE: [&str; 18] = [
 const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset msetnx append strlen \
     getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
     bitop bitfield bitfield_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
-    hdel hincrby hincrbyfloat hrandfield hscan del unlink exists touch type rename renamenx copy expire pexpire \
+    hdel hincrby hincrbyfloat hrandfield hscan \
+    zadd zincrby zrem zcard zscore zmscore zcount zlexcount zrange zrangestore zrevrange zrangebyscore \
+    zrevrangebyscore zrangebylex zrevrangebylex zremrangebyrank zremrangebyscore zremrangebylex zpopmin \
+    zpopmax zmpop zrandmember zscan zunion zunionstore zinter zinterstore zintercard zdiff zdiffstore del unlink exists touch type rename renamenx copy expire pexpire \
     expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
     flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
     hello auth select reset role client command config info time memory slowlog latency debug wait \
