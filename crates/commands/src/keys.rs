@@ -269,10 +269,12 @@ impl<'a> Keys<'a> {
             Effect::Put { key, .. }
             | Effect::Append { key, .. }
             | Effect::Overwrite { key, .. }
-            | Effect::SetFields { key, .. } => {
+            | Effect::SetFields { key, .. }
+            | Effect::AddMembers { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
+            | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
             | Effect::Remove { .. }
@@ -433,6 +435,8 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::Overwrite { key, .. }
         | Effect::SetFields { key, .. }
         | Effect::RemoveFields { key, .. }
+        | Effect::AddMembers { key, .. }
+        | Effect::RemoveMembers { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -20,6 +20,8 @@ mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
+mod sets; //        SADD, SMEMBERS and the other set commands.
+mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.

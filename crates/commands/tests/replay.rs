@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..57usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..70usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -79,6 +79,20 @@ fn line() -> impl Strategy<Value = String> {
         52 => format!("HINCRBY {key} f{} {second}", number % 5),
         53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
         54 => format!("HGETALL {key}"),
+        55..58 => format!("SADD {key} {word} {number}"),
+        58 => format!("SADD {key} {number} {second} m{number} m{second} m1"),
+        59 => format!("SREM {key} {number} {word} m{}", second % 5),
+        60 => format!("SMOVE {key} {other} {}", number % 20),
+        61 => format!("SPOP {key}"),
+        62 => format!("SPOP {key} {}", second % 12),
+        63 => format!("SINTERSTORE {key} {other} k0"),
+        64 => format!("SUNIONSTORE {key} {other} k1 {key}"),
+        65 => format!("SDIFFSTORE {key} {other} k2"),
+        66 => {
+            let members: Vec<String> = (0..number.max(1) * 3).map(|it| it.to_string()).collect();
+            format!("SADD {key} {}", members.join(" "))
+        }
+        67 => format!("SPOP {key} {}", number.max(0) * 3),
         _ => format!("+{}", number.max(0)),
     })
 }

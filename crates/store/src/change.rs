@@ -1,5 +1,6 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
+mod set; //  Members of sets.
 
 use std::sync::Arc;
 
@@ -99,6 +100,8 @@ impl SlotTable {
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
+            Effect::AddMembers { key, members } => self.add_members(change, key, members),
+            Effect::RemoveMembers { key, members } => self.remove_members(change, key, members),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -178,7 +181,7 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) => Vec::new(),
+            StoredValue::Hash(_) | StoredValue::Set(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -285,7 +288,7 @@ impl SlotTable {
     }
 }
 
-/// Returns the form in which an item keeps a value: a large string and a large hash get memory of their own.
+/// Returns the form in which an item keeps a value: a large string, hash or set gets memory of its own.
 #[inline]
 fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
     match value {
@@ -297,6 +300,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Integer(number) => ItemValue::Integer(*number),
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
+        NewValue::Set(row) => set::set_value(row, seed),
     }
 }
 

@@ -18,6 +18,7 @@ impl SlotTable {
         let key = seed.key(item.key);
         let effect = match (&item.value, item.extent) {
             (NewValue::Hash(pairs), ItemExtent::More) => Effect::SetFields { key, pairs },
+            (NewValue::Set(members), ItemExtent::More) => Effect::AddMembers { key, members },
             (value, ItemExtent::Whole | ItemExtent::More) => {
                 Effect::Put { key, value: value.clone(), expires_at: item.expires_at }
             }

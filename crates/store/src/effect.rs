@@ -17,6 +17,10 @@ pub enum Effect<'a> {
     SetFields { key: Key<'a>, pairs: &'a [u8] },
     /// Removes fields of a hash, but not all of them: then the effect is `Remove`.
     RemoveFields { key: Key<'a>, fields: &'a [u8] },
+    /// Adds members to a set: a row (`containers::Row`).
+    AddMembers { key: Key<'a>, members: &'a [u8] },
+    /// Removes members of a set, but not all of them: then the effect is `Remove`.
+    RemoveMembers { key: Key<'a>, members: &'a [u8] },
     /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
     /// Sets the access mark as `RESTORE` asks; only eviction reads it.

@@ -8,6 +8,7 @@ use containers::Row;
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
+use crate::set_value::{MEMBER, SetValue};
 use crate::{
     AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, StringValue,
     UnixMillis, Version,
@@ -39,11 +40,14 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
+const ADD_MEMBERS_V1: u8 = 0x30;
+const REMOVE_MEMBERS_V1: u8 = 0x31;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
+const VALUE_SET: u8 = 5;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -79,11 +83,7 @@ pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
 /// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, ITEM_V1, found, found.item.version());
-    let tag = match found.value() {
-        StoredValue::String(_) => VALUE_RAW,
-        StoredValue::Hash(_) => VALUE_HASH,
-    };
-    put_string(out, tag, &[]);
+    put_string(out, tag_of_type(found), &[]);
 }
 
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
@@ -94,7 +94,8 @@ pub fn encode_item_in_parts(
 ) {
     let large = match found.value() {
         StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => table,
-        StoredValue::Hash(_) | StoredValue::String(_) => {
+        StoredValue::Set(SetValue::Table(table)) if found.goes_in_parts() => table,
+        StoredValue::Hash(_) | StoredValue::Set(_) | StoredValue::String(_) => {
             encode_item(found, out);
             return appended(out);
         }
@@ -120,7 +121,16 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
         ItemExtent::More => ITEM_PART_V1,
     };
     put_item_head(out, tag, found, found.item.version());
-    put_string(out, VALUE_HASH, row);
+    put_string(out, tag_of_type(found), row);
+}
+
+/// Returns the tag of a value of the item's type; of a string, the one that any string may have.
+fn tag_of_type(found: &Found<'_>) -> u8 {
+    match found.value() {
+        StoredValue::String(_) => VALUE_RAW,
+        StoredValue::Hash(_) => VALUE_HASH,
+        StoredValue::Set(_) => VALUE_SET,
+    }
 }
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
@@ -173,6 +183,14 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_tag_key(out, REMOVE_FIELDS_V1, key);
             put_bytes(out, fields);
         }
+        Effect::AddMembers { key, members } => {
+            put_tag_key(out, ADD_MEMBERS_V1, key);
+            put_bytes(out, members);
+        }
+        Effect::RemoveMembers { key, members } => {
+            put_tag_key(out, REMOVE_MEMBERS_V1, key);
+            put_bytes(out, members);
+        }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
             put_expiry(out, *at);
@@ -214,6 +232,10 @@ pub fn decode_effect<'a>(
         }
         SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
+        ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
+        REMOVE_MEMBERS_V1 => {
+            Effect::RemoveMembers { key: input.key(seed)?, members: input.row(MEMBER)? }
+        }
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -272,6 +294,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
+        NewValue::Set(row) => put_string(out, VALUE_SET, row),
     }
 }
 
@@ -287,6 +310,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_HASH);
             put_varint(out, hash.row_len() as u64);
             hash.write_row(out);
+        }
+        StoredValue::Set(set) => {
+            out.push(VALUE_SET);
+            put_varint(out, set.row_len() as u64);
+            set.write_row(out);
         }
     }
 }
@@ -376,6 +404,7 @@ impl<'a> ByteReader<'a> {
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
+            VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

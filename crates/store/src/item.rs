@@ -25,6 +25,7 @@ use containers::{Row, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
+use crate::set_value::{MEMBER, SetValue};
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
 
@@ -61,6 +62,19 @@ enum ValueKind {
     PackedHash = 4,
     /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
     HashTable = 5,
+    /// A set: its members in a row, all of them numbers, in ascending order.
+    IntegerSet = 10,
+    /// A set: its members in a row.
+    PackedSet = 11,
+    /// A set: a pointer from `Box<Table>::into_raw`, which the item owns.
+    SetTable = 12,
+}
+
+impl ValueKind {
+    /// Returns whether the value bytes are a pointer to a table.
+    fn is_table(self) -> bool {
+        matches!(self, ValueKind::HashTable | ValueKind::SetTable)
+    }
 }
 
 /// A value that is not in its item's block.
@@ -155,7 +169,10 @@ impl Item {
             ValueKind::Integer
             | ValueKind::Shared
             | ValueKind::PackedHash
-            | ValueKind::HashTable => None,
+            | ValueKind::HashTable
+            | ValueKind::IntegerSet
+            | ValueKind::PackedSet
+            | ValueKind::SetTable => None,
         }
     }
 
@@ -183,7 +200,7 @@ impl Item {
     /// Takes a table out, leaving a number behind.
     pub(crate) fn take_table(&mut self) -> Option<Box<Table>> {
         let item = self.as_ref();
-        if item.kind() != ValueKind::HashTable {
+        if !item.kind().is_table() {
             return None;
         }
         let (shape, pointer) = (item.shape(), item.table_pointer());
@@ -194,11 +211,11 @@ impl Item {
         Some(unsafe { Box::from_raw(pointer) })
     }
 
-    /// Returns the table of a large hash, to be changed.
+    /// Returns the table of a large hash or set, to be changed.
     pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
         let item = self.as_ref();
         // SAFETY: the item owns the table, and `self` is borrowed for as long as the reference lives.
-        (item.kind() == ValueKind::HashTable).then(|| unsafe { &mut *item.table_pointer() })
+        item.kind().is_table().then(|| unsafe { &mut *item.table_pointer() })
     }
 
     pub(crate) fn set_version(&mut self, version: Version) {
@@ -275,6 +292,19 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::HashTable
             }
+            ItemValue::IntegerSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::IntegerSet
+            }
+            ItemValue::PackedSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::PackedSet
+            }
+            ItemValue::SetTable(table) => {
+                let address = Box::into_raw(table).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::SetTable
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -293,8 +323,9 @@ impl Item {
     pub(crate) fn take_owned(&mut self) -> Option<OwnedMemory> {
         match self.as_ref().kind() {
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => None,
+            ValueKind::IntegerSet | ValueKind::PackedSet => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
-            ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::HashTable | ValueKind::SetTable => self.take_table().map(OwnedMemory::Table),
         }
     }
 }
@@ -341,6 +372,15 @@ impl<'a> ItemRef<'a> {
                 StoredValue::Hash(HashValue::Packed(Row::new(row, PAIR)))
             }
             ValueKind::HashTable => StoredValue::Hash(HashValue::Table(self.table())),
+            ValueKind::IntegerSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Integers(Row::new(row, MEMBER)))
+            }
+            ValueKind::PackedSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Packed(Row::new(row, MEMBER)))
+            }
+            ValueKind::SetTable => StoredValue::Set(SetValue::Table(self.table())),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -362,6 +402,7 @@ impl<'a> ItemRef<'a> {
                 item: PhantomData,
             })),
             ValueKind::PackedHash | ValueKind::HashTable => None,
+            ValueKind::IntegerSet | ValueKind::PackedSet | ValueKind::SetTable => None,
         }
     }
 
@@ -371,7 +412,9 @@ impl<'a> ItemRef<'a> {
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
             ValueKind::PackedHash => Encoding::Listpack,
-            ValueKind::HashTable => Encoding::Hashtable,
+            ValueKind::HashTable | ValueKind::SetTable => Encoding::Hashtable,
+            ValueKind::IntegerSet => Encoding::Intset,
+            ValueKind::PackedSet => Encoding::Listpack,
         }
     }
 
@@ -390,11 +433,12 @@ impl<'a> ItemRef<'a> {
         let block = self.shape().block();
         match self.kind() {
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => block,
+            ValueKind::IntegerSet | ValueKind::PackedSet => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
-            ValueKind::HashTable => block + self.table().bytes(),
+            ValueKind::HashTable | ValueKind::SetTable => block + self.table().bytes(),
         }
     }
 
@@ -427,6 +471,9 @@ impl<'a> ItemRef<'a> {
             3 => ValueKind::Shared,
             4 => ValueKind::PackedHash,
             5 => ValueKind::HashTable,
+            10 => ValueKind::IntegerSet,
+            11 => ValueKind::PackedSet,
+            12 => ValueKind::SetTable,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -437,7 +484,7 @@ impl<'a> ItemRef<'a> {
         core::ptr::with_exposed_provenance_mut(address as usize)
     }
 
-    /// Returns the table of an item whose kind is `HashTable`.
+    /// Returns the table of an item whose kind is `HashTable` or `SetTable`.
     fn table(self) -> &'a Table {
         // SAFETY: the item owns the table, and is not changed during `'a`.
         unsafe { &*self.table_pointer() }
@@ -500,7 +547,9 @@ fn stored_len(value: &ItemValue<'_>) -> usize {
         ItemValue::Plain(bytes) | ItemValue::Raw(bytes) | ItemValue::PackedHash(bytes) => {
             bytes.len()
         }
+        ItemValue::IntegerSet(row) | ItemValue::PackedSet(row) => row.len(),
         ItemValue::Integer(_) | ItemValue::Shared(_) | ItemValue::HashTable(_) => size_of::<u64>(),
+        ItemValue::SetTable(_) => size_of::<u64>(),
     }
 }
 

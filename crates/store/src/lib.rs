@@ -14,6 +14,7 @@ mod segment; //     A sorted open-addressing table of 8-byte entries, with expir
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
+mod set_value; //   A set as it is read.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      Time and frequency of an item's use: LRU and LFU.
@@ -26,7 +27,7 @@ mod digest; //      A fingerprint of content, independent of order and seed.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
-pub use containers::{Element, MalformedRow, Row, TablePosition, block_bytes};
+pub use containers::{Element, MalformedRow, Row, Table, TablePosition, block_bytes};
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
@@ -41,6 +42,7 @@ pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
+pub use set_value::SetValue;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };

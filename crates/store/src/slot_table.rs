@@ -7,7 +7,9 @@ use containers::Table;
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{DivergenceLog, HashValue, Key, StoredValue, StringValue, Touch, UnixMillis, Version};
+use crate::{
+    DivergenceLog, HashValue, Key, SetValue, StoredValue, StringValue, Touch, UnixMillis, Version,
+};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
@@ -73,6 +75,8 @@ impl<'a> Found<'a> {
         match self.value() {
             StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
             StoredValue::Hash(HashValue::Packed(_)) | StoredValue::String(_) => false,
+            StoredValue::Set(SetValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Set(SetValue::Integers(_) | SetValue::Packed(_)) => false,
         }
     }
 
@@ -96,7 +100,7 @@ pub struct Applied {
 /// A large object that nothing references any more; dropping it takes a while.
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
-    /// A large hash.
+    /// A large hash or set.
     Table(Box<Table>),
     /// A slot's whole content.
     Items(Box<Items>),

@@ -10,12 +10,14 @@ use containers::Table;
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
+use crate::set_value::SetValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
 pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
+    Set(SetValue<'a>),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -37,6 +39,7 @@ pub enum Encoding {
     Raw,
     Listpack,
     Hashtable,
+    Intset,
 }
 
 impl Encoding {
@@ -47,6 +50,7 @@ impl Encoding {
             Encoding::Raw => "raw",
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
+            Encoding::Intset => "intset",
         }
     }
 }
@@ -87,6 +91,8 @@ pub enum NewValue<'a> {
     Shared(Arc<Vec<u8>>),
     /// A hash: its fields and values in a row (`containers::Row`), no field twice.
     Hash(&'a [u8]),
+    /// A set: its members in a row, none twice.
+    Set(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -97,6 +103,10 @@ pub(crate) enum ItemValue<'a> {
     Shared(Arc<Vec<u8>>),
     PackedHash(&'a [u8]),
     HashTable(Box<Table>),
+    /// Numbers in ascending order.
+    IntegerSet(Cow<'a, [u8]>),
+    PackedSet(Cow<'a, [u8]>),
+    SetTable(Box<Table>),
 }
 
 fn decimal_len(number: i64) -> usize {

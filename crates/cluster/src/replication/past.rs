@@ -58,6 +58,8 @@ impl Past {
                 | Effect::Overwrite { .. }
                 | Effect::SetFields { .. }
                 | Effect::RemoveFields { .. }
+                | Effect::AddMembers { .. }
+                | Effect::RemoveMembers { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

@@ -148,6 +148,8 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::Overwrite { key, .. }
         | Effect::SetFields { key, .. }
         | Effect::RemoveFields { key, .. }
+        | Effect::AddMembers { key, .. }
+        | Effect::RemoveMembers { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(*key),

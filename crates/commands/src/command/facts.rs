@@ -48,6 +48,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
         ("hash", spec.group == Group::Hash),
+        ("set", spec.group == Group::Set),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -78,8 +79,12 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append" | "hsetnx", _) => EXTENDS,
-        ("hdel", _) => REMOVES_FROM,
+        ("append" | "hsetnx" | "sadd", _) => EXTENDS,
+        ("hdel" | "srem", _) => REMOVES_FROM,
+        ("sinterstore" | "sunionstore" | "sdiffstore", 0) => OVERWRITES,
+        ("sinterstore" | "sunionstore" | "sdiffstore", _) => READS,
+        ("spop", _) | ("smove", 0) => TAKES,
+        ("smove", 1) => EXTENDS,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
             OVERWRITES
@@ -91,7 +96,7 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
         | ("hset" | "hmset", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
-        | ("hexists" | "hlen" | "hstrlen", _) => LOOKS,
+        | ("hexists" | "hlen" | "hstrlen" | "scard" | "sismember" | "smismember", _) => LOOKS,
         (name, _) if name.starts_with("object|") => LOOKS,
         _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,
@@ -160,6 +165,8 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         | "object|freq"
         | "object|idletime"
         | "object|refcount" => VARIES,
+        "spop" | "srandmember" | "sscan" => VARIES,
+        "smembers" | "sinter" | "sunion" | "sdiff" => ORDER_VARIES,
         "command" | "command|info" | "command|docs" | "command|list" => ORDER_VARIES,
         _ => &[],
     }

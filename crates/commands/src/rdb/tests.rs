@@ -96,7 +96,7 @@ fn a_payload_that_was_changed_is_refused() {
 
 #[test]
 fn a_later_version_is_refused() {
-    let mut payload = [&[TYPE_STRING, 1, b'x'][..], &(VERSION + 1).to_le_bytes()].concat();
+    let mut payload = [&[TYPE_STRING, 1, b'x'][..], &(VERSION_READ_MAX + 1).to_le_bytes()].concat();
     let checksum = crc64::crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::WrongChecksum));

@@ -13,6 +13,8 @@ use crate::strings::with_bytes;
 const TYPE_STRING: u32 = 0;
 /// Redis's number for the type hash.
 const TYPE_HASH: u32 = 4;
+/// Redis's number for the type set.
+const TYPE_SET: u32 = 2;
 /// The number of the only database.
 const DATABASE: u32 = 0;
 
@@ -70,6 +72,12 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
                 field.with_text(|text| mix(&mut pair, text));
                 value.with_text(|text| mix(&mut pair, text));
                 add(sum, &pair);
+            }
+        }
+        StoredValue::Set(set) => {
+            mix(sum, &TYPE_SET.to_be_bytes());
+            for member in set.members() {
+                member.with_text(|text| add(sum, text));
             }
         }
     }
