@@ -1,8 +1,9 @@
 //! A command as data: its description for `COMMAND` and the help, its number of arguments, the positions of its
 //! keys, and the function that runs it. [`Table`] finds one by its name.
 
-use core::ops::BitOr;
+use core::ops::{BitOr, Range};
 
+use crate::Args;
 use crate::context::Run;
 
 /// A command, or a subcommand of one (`CLIENT LIST`).
@@ -23,6 +24,9 @@ pub struct Spec {
     pub arity: i32,
     pub flags: Flags,
     pub keys: KeySpec,
+    /// The index of an argument that says how many keys follow it (`ZUNION 2 a b`); 0 if there is none. These keys come
+    /// after those of `keys`.
+    pub key_count_at: usize,
     /// A container's subcommands. If its `run` is `None`, the container needs one of them.
     pub subcommands: &'static [Spec],
     pub run: Option<Run>,
@@ -40,6 +44,7 @@ pub(crate) const BLANK: Spec = Spec {
     arity: 1,
     flags: Flags::NONE,
     keys: KeySpec::NONE,
+    key_count_at: 0,
     subcommands: &[],
     run: None,
 };
@@ -207,6 +212,41 @@ impl Spec {
     pub fn is_timed_alone(&self) -> bool {
         const QUICK: Flags = Flags::of(&[Flag::Fast, Flag::Brief]);
         !self.flags.intersects(QUICK)
+    }
+
+    /// Returns whether the command may have keys.
+    #[inline]
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_none() || self.key_count_at > 0
+    }
+
+    /// Returns whether the command always has exactly one key.
+    #[inline]
+    pub fn has_one_key(&self) -> bool {
+        self.keys.is_one() && self.key_count_at == 0
+    }
+
+    /// Returns the index of the first key, if the command has one with these arguments.
+    #[inline]
+    pub fn first_key_index(&self, args: Args<'_>) -> Option<usize> {
+        if self.keys.is_none() { self.counted_keys(args).next() } else { Some(self.keys.first) }
+    }
+
+    /// Returns the indices of the keys among the arguments.
+    pub fn key_indices(&self, args: Args<'_>) -> impl Iterator<Item = usize> {
+        self.keys.indices(args.len()).chain(self.counted_keys(args))
+    }
+
+    /// Returns the indices of the keys that an argument counts; none if it is not a number of arguments that follow.
+    pub fn counted_keys(&self, args: Args<'_>) -> Range<usize> {
+        let first = self.key_count_at + 1;
+        let count = args.get(self.key_count_at).filter(|_| self.key_count_at > 0);
+        let count =
+            count.and_then(resp::parse_integer).and_then(|count| usize::try_from(count).ok());
+        match count {
+            Some(count) if count <= args.len().saturating_sub(first) => first..first + count,
+            Some(_) | None => 0..0,
+        }
     }
 
     /// Returns whether `count` arguments, including the name, are a valid number.

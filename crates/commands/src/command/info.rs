@@ -90,7 +90,9 @@ fn key_runs(spec: &Spec) -> Vec<KeyRun> {
 
 fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
     let runs = key_runs(spec);
-    reply.set(runs.len());
+    let has_count = spec.key_count_at > 0;
+    reply.set(runs.len() + usize::from(has_count));
+    let is_first = runs.is_empty();
     for run in runs {
         let note = note(spec);
         reply.map(if note.is_some() { 4 } else { 3 });
@@ -112,6 +114,22 @@ fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
         ];
         search(reply, "range", &range);
     }
+    if has_count {
+        counted_keys(reply, spec, usize::from(!is_first));
+    }
+}
+
+/// Writes the position of the keys that an argument counts; `number` is that of the first among all keys.
+fn counted_keys(reply: &mut Reply<'_>, spec: &Spec, number: usize) {
+    let access = facts::key_access(spec, number);
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(access.len());
+    access.iter().for_each(|word| reply.simple(word));
+    reply.bulk(b"begin_search");
+    search(reply, "index", &[("index", i64::try_from(spec.key_count_at).unwrap_or(0))]);
+    reply.bulk(b"find_keys");
+    search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
 }
 
 fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {

@@ -177,13 +177,17 @@ fn keys_of(args: Args<'_>) -> Result<(&'static Spec, Vec<usize>), Error> {
         args.get(START + 1).map_or(Some(spec), |name| spec.subcommand(name))
     });
     let spec = spec.ok_or(Error::fixed("ERR Invalid command specified"))?;
-    if spec.keys.is_none() || spec.has(Flag::NotKeys) {
+    if !spec.has_keys() || spec.has(Flag::NotKeys) {
         return Err(Error::fixed("ERR The command has no key arguments"));
     }
     if !spec.accepts(args.len() - START) {
         return Err(Error::fixed("ERR Invalid number of arguments specified for command"));
     }
-    let indices = spec.keys.indices(args.len() - START).map(|index| index + START).collect();
+    let command = args.tail(START);
+    if spec.key_count_at > 0 && spec.counted_keys(command).is_empty() {
+        return Err(Error::fixed("ERR Invalid arguments specified for command"));
+    }
+    let indices = spec.key_indices(command).map(|index| index + START).collect();
     Ok((spec, indices))
 }
 

@@ -64,7 +64,7 @@ impl<'q> Bound<'q, '_> {
     fn add(&mut self, command: &'q Queued) {
         let (spec, args) = (command.spec, command.args.args());
         let given: usize = args.iter().map(<[u8]>::len).sum();
-        let named = spec.keys.indices(args.len());
+        let named = spec.key_indices(args);
         // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
         let recorded = match spec.full_name {
@@ -110,7 +110,7 @@ impl<'q> Bound<'q, '_> {
                 0
             }
             _ => {
-                for index in spec.keys.indices(args.len()) {
+                for index in spec.key_indices(args) {
                     let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
                     self.grow_to(args.at(index), length);
                 }
