@@ -40,8 +40,8 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
-const ADD_MEMBERS_V1: u8 = 0x30;
-const REMOVE_MEMBERS_V1: u8 = 0x31;
+const ADD_MEMBERS_V1: u8 = 0x38;
+const REMOVE_MEMBERS_V1: u8 = 0x39;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
@@ -83,7 +83,7 @@ pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
 /// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, ITEM_V1, found, found.item.version());
-    put_string(out, tag_of_type(found), &[]);
+    put_string(out, value_tag(found), &[]);
 }
 
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
@@ -121,11 +121,11 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
         ItemExtent::More => ITEM_PART_V1,
     };
     put_item_head(out, tag, found, found.item.version());
-    put_string(out, tag_of_type(found), row);
+    put_string(out, value_tag(found), row);
 }
 
 /// Returns the tag of a value of the item's type; of a string, the one that any string may have.
-fn tag_of_type(found: &Found<'_>) -> u8 {
+fn value_tag(found: &Found<'_>) -> u8 {
     match found.value() {
         StoredValue::String(_) => VALUE_RAW,
         StoredValue::Hash(_) => VALUE_HASH,

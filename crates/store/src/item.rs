@@ -63,11 +63,11 @@ enum ValueKind {
     /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
     HashTable = 5,
     /// A set: its members in a row, all of them numbers, in ascending order.
-    IntegerSet = 10,
+    IntegerSet = 13,
     /// A set: its members in a row.
-    PackedSet = 11,
+    PackedSet = 14,
     /// A set: a pointer from `Box<Table>::into_raw`, which the item owns.
-    SetTable = 12,
+    SetTable = 15,
 }
 
 impl ValueKind {
@@ -471,9 +471,9 @@ impl<'a> ItemRef<'a> {
             3 => ValueKind::Shared,
             4 => ValueKind::PackedHash,
             5 => ValueKind::HashTable,
-            10 => ValueKind::IntegerSet,
-            11 => ValueKind::PackedSet,
-            12 => ValueKind::SetTable,
+            13 => ValueKind::IntegerSet,
+            14 => ValueKind::PackedSet,
+            15 => ValueKind::SetTable,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }

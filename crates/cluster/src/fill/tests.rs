@@ -1,6 +1,8 @@
 //! Fills a bucket under random writes: both ends must hold the same data in the end, whatever was written in
 //! between, and effects that do not fit must be refused.
 
+mod sets; // Fills with large sets.
+
 use placement::{Hashmask, Mask, Slot};
 use store::{
     Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
@@ -67,6 +69,9 @@ impl Pair {
 
     /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
+        if self.roll(6) == 0 {
+            return self.write_set();
+        }
         if self.roll(4) == 0 {
             return self.write_hash();
         }

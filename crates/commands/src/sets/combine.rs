@@ -45,6 +45,37 @@ pub(super) fn sdiffstore(context: &mut Context<'_>) -> Result<(), Error> {
     store_combined(context, Operation::Difference, "sdiffstore")
 }
 
+pub(super) fn sintercard(context: &mut Context<'_>) -> Result<(), Error> {
+    let (keys, limit) = card_options(context)?;
+    let sources = sources(context, keys)?;
+    let len = match &sources[..] {
+        [only] => only.len.min(limit),
+        _ => Row::new(&intersection(context, sources, limit), MEMBER).len(),
+    };
+    context.reply.integer(len.cast_signed() as i64);
+    Ok(())
+}
+
+/// Returns the positions of SINTERCARD's keys, and its limit.
+fn card_options(context: &Context<'_>) -> Result<(Range<usize>, usize), Error> {
+    let args = context.args;
+    let count = context.integer(1).ok().and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| *count > 0);
+    let count = count.ok_or(Error::fixed("ERR numkeys should be greater than 0"))?;
+    if count > args.len() - 2 {
+        return Err(Error::fixed("ERR Number of keys can't be greater than number of args"));
+    }
+    let mut limit = 0;
+    for index in (2 + count..args.len()).step_by(2) {
+        if !args.at(index).eq_ignore_ascii_case(b"limit") || index + 1 == args.len() {
+            return Err(Error::SYNTAX);
+        }
+        let number = context.integer(index + 1).ok().and_then(|it| usize::try_from(it).ok());
+        limit = number.ok_or(Error::fixed("ERR LIMIT can't be negative"))?;
+    }
+    Ok((2..2 + count, if limit == 0 { usize::MAX } else { limit }))
+}
+
 fn reply_combined(context: &mut Context<'_>, operation: Operation) -> Result<(), Error> {
     let row = combined(context, operation, 1..context.args.len())?;
     let len = Row::new(&row, MEMBER).len();

@@ -80,6 +80,20 @@ pub(crate) const SPECS: &[Spec] = &[
         ..COMBINE
     },
     Spec {
+        name: "sintercard",
+        full_name: "sintercard",
+        syntax: "numkeys key [key ...] [LIMIT limit]",
+        summary: "Returns the number of members that are in all of the sets.",
+        since: "7.0.0",
+        complexity: "O(N*M) where N is the size of the smallest set and M is the number of sets",
+        arity: -3,
+        flags: Flags::of(&[Flag::ReadOnly, Flag::MovableKeys]),
+        keys: KeySpec::NONE,
+        key_count_at: 1,
+        run: Some(combine::sintercard),
+        ..COMBINE
+    },
+    Spec {
         name: "sinterstore",
         full_name: "sinterstore",
         syntax: "destination key [key ...]",

@@ -189,6 +189,55 @@ fn sets_are_combined() {
 }
 
 #[test]
+fn an_intersection_is_counted_up_to_a_limit() {
+    check(
+        r#"
+        > SADD a 1 2 3 4
+        (integer) 4
+        > SADD b 2 3 4 5
+        (integer) 4
+        > SINTERCARD 2 a b
+        (integer) 3
+        > SINTERCARD 2 a b LIMIT 2
+        (integer) 2
+        > SINTERCARD 2 a b LIMIT 0
+        (integer) 3
+        > SINTERCARD 2 a b limit 1 LIMIT 9
+        (integer) 3
+        > SINTERCARD 1 a
+        (integer) 4
+        > SINTERCARD 1 a LIMIT 3
+        (integer) 3
+        > SINTERCARD 3 a b missing
+        (integer) 0
+        > SINTERCARD 0 a
+        (error) ERR numkeys should be greater than 0
+        > SINTERCARD x a
+        (error) ERR numkeys should be greater than 0
+        > SINTERCARD -1 a
+        (error) ERR numkeys should be greater than 0
+        > SINTERCARD 3 a b
+        (error) ERR Number of keys can't be greater than number of args
+        > SINTERCARD 1 a b
+        (error) ERR syntax error
+        > SINTERCARD 1 a LIMIT
+        (error) ERR syntax error
+        > SINTERCARD 1 a LIMIT -1
+        (error) ERR LIMIT can't be negative
+        > SINTERCARD 1 a LIMIT x
+        (error) ERR LIMIT can't be negative
+        > SET s v
+        OK
+        > SINTERCARD 2 missing s
+        (error) WRONGTYPE Operation against a key holding the wrong kind of value
+        > COMMAND GETKEYS SINTERCARD 2 a b LIMIT 2
+        1) "a"
+        2) "b"
+        "#,
+    );
+}
+
+#[test]
 fn combinations_are_stored_and_empty_ones_remove_the_key() {
     check(
         r#"
@@ -509,6 +558,39 @@ fn popped_members_are_removed_and_returned_once() {
         }
     }
     assert_eq!(node.slots.digest(), node.replayed().digest());
+}
+
+#[test]
+fn a_dumped_set_is_restored() {
+    let long = "x".repeat(100);
+    for members in
+        ["3 1 2", "a b 7", &format!("a {long}"), "9223372036854775807 -9223372036854775808"]
+    {
+        let mut node = TestNode::default();
+        node.run(&format!("SADD s {members}"));
+        let payload = node.run("DUMP s");
+        assert_eq!(node.run(&format!("RESTORE t 0 {payload}")), "OK");
+        assert_eq!(node.run("SDIFF t s"), "(empty array)");
+        assert_eq!(node.run("SCARD t"), node.run("SCARD s"));
+        assert_eq!(node.run("OBJECT ENCODING t"), node.run("OBJECT ENCODING s"));
+        assert_eq!(node.run("DEBUG DIGEST-VALUE s"), node.run("DEBUG DIGEST-VALUE t"));
+    }
+}
+
+/// The digests are those of redis-server 7.0.15.
+#[test]
+fn the_digest_of_a_set_is_that_of_redis() {
+    check(
+        r"
+        > SADD numbers 3 1 2
+        (integer) 3
+        > SADD mixed a b c 1 2
+        (integer) 5
+        > DEBUG DIGEST-VALUE numbers mixed
+        1) 2a462a3f51a1db89738ebbeef0c47ce1bbc85246
+        2) b61daf08bbb208f9a6c7d9382868f1513fd7e269
+        ",
+    );
 }
 
 #[test]

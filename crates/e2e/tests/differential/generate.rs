@@ -6,6 +6,7 @@ mod command; // construction of a command, and its arguments
 mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
+mod sets; //    SADD, SMEMBERS and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
 mod node; //    queries about the server itself
@@ -37,8 +38,9 @@ fn call(g: &mut Gen) -> Step {
     let args = match g.below(100) {
         0..26 => strings::command(g),
         26..38 => bits::command(g),
-        38..52 => hashes::command(g),
-        52..76 => keys::command(g),
+        38..46 => hashes::command(g),
+        46..56 => sets::command(g),
+        56..76 => keys::command(g),
         76..90 => session::command(g),
         90..98 => node::command(g),
         _ => g.wrong_arity(),
@@ -48,9 +50,9 @@ fn call(g: &mut Gen) -> Step {
 
 /// Sometimes removes an argument, adds one, or replaces one by a wrong one.
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
-    // A very long pause would never end.
+    // A very long pause would never end, and SPOP without its count removes a random member.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    if args.len() < 2 || may_pause || !g.one_in(14) {
+    if args.len() < 2 || may_pause || args[0] == b"SPOP" || !g.one_in(14) {
         return args;
     }
     match g.below(3) {
