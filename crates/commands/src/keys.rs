@@ -270,11 +270,13 @@ impl<'a> Keys<'a> {
             | Effect::Append { key, .. }
             | Effect::Overwrite { key, .. }
             | Effect::SetFields { key, .. }
-            | Effect::SetScores { key, .. } => {
+            | Effect::SetScores { key, .. }
+            | Effect::AddMembers { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
             | Effect::RemoveScored { .. }
+            | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
             | Effect::Remove { .. }
@@ -437,6 +439,8 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::RemoveFields { key, .. }
         | Effect::SetScores { key, .. }
         | Effect::RemoveScored { key, .. }
+        | Effect::AddMembers { key, .. }
+        | Effect::RemoveMembers { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

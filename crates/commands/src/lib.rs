@@ -22,6 +22,8 @@ mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
 mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
+mod sets; //        SADD, SMEMBERS and the other set commands.
+mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.

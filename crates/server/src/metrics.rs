@@ -179,6 +179,7 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::Bitmap
             | Group::Hash
             | Group::SortedSet
+            | Group::Set
             | Group::Connection
             | Group::Server
             | Group::Cluster

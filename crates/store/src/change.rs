@@ -1,6 +1,7 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
 mod sorted; // Scores of sorted sets.
+mod set; //  Members of sets.
 
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ impl SlotTable {
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
             Effect::SetScores { key, pairs } => self.set_scores(change, key, pairs),
             Effect::RemoveScored { key, members } => self.remove_scored(change, key, members),
+            Effect::AddMembers { key, members } => self.add_members(change, key, members),
+            Effect::RemoveMembers { key, members } => self.remove_members(change, key, members),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -184,7 +187,7 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) | StoredValue::SortedSet(_) => Vec::new(),
+            StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -291,7 +294,7 @@ impl SlotTable {
     }
 }
 
-/// Returns the form in which an item keeps a value: a large string and a large hash get memory of their own.
+/// Returns the form in which an item keeps a value: a large string, hash or set gets memory of its own.
 #[inline]
 fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
     match value {
@@ -304,6 +307,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
         NewValue::SortedSet(row) => sorted::sorted_value(row, seed),
+        NewValue::Set(row) => set::set_value(row, seed),
     }
 }
 

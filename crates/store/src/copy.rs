@@ -19,6 +19,7 @@ impl SlotTable {
         let effect = match (&item.value, item.extent) {
             (NewValue::Hash(pairs), ItemExtent::More) => Effect::SetFields { key, pairs },
             (NewValue::SortedSet(pairs), ItemExtent::More) => Effect::SetScores { key, pairs },
+            (NewValue::Set(members), ItemExtent::More) => Effect::AddMembers { key, members },
             (value, ItemExtent::Whole | ItemExtent::More) => {
                 Effect::Put { key, value: value.clone(), expires_at: item.expires_at }
             }

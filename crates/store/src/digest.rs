@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, HashValue, SlotTable, SortedSetValue, StoredValue};
+use crate::{Found, HashValue, SetValue, SlotTable, SortedSetValue, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,6 +27,7 @@ impl Digest {
                 StoredValue::String(string) => hasher.write(&string.to_bytes()),
                 StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
                 StoredValue::SortedSet(set) => hasher.write_u64(sum_of_scores(set, seed)),
+                StoredValue::Set(set) => hasher.write_u64(sum_of_members(set, seed)),
             }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
@@ -57,6 +58,17 @@ fn sum_of_scores(set: SortedSetValue<'_>, seed: u64) -> u64 {
         it.member.with_text(|text| hasher.write(text));
     }
     hasher.finish()
+}
+
+/// Returns the fingerprint of a set, independent of the order of its members.
+fn sum_of_members(set: SetValue<'_>, seed: u64) -> u64 {
+    // Another seed than that of hashes, so that a set never looks like one.
+    let state = foldhash::quality::FixedState::with_seed(seed ^ 0x5E75);
+    set.members().fold(0, |sum: u64, member| {
+        let mut hasher = state.build_hasher();
+        member.with_text(|text| hasher.write(text));
+        sum.wrapping_add(hasher.finish())
+    })
 }
 
 /// Returns the fingerprint of a slot's content.

@@ -21,6 +21,10 @@ pub enum Effect<'a> {
     SetScores { key: Key<'a>, pairs: &'a [u8] },
     /// Removes members of a sorted set, but not all of them: then the effect is `Remove`.
     RemoveScored { key: Key<'a>, members: &'a [u8] },
+    /// Adds members to a set: a row (`containers::Row`).
+    AddMembers { key: Key<'a>, members: &'a [u8] },
+    /// Removes members of a set, but not all of them: then the effect is `Remove`.
+    RemoveMembers { key: Key<'a>, members: &'a [u8] },
     /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
     /// Sets the access mark as `RESTORE` asks; only eviction reads it.

@@ -8,6 +8,7 @@ use containers::{Row, ScoredRow};
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
+use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::{
     AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, ScoredMember, Seed, StoredValue,
@@ -42,12 +43,15 @@ const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
 const SET_SCORES_V1: u8 = 0x2E;
 const REMOVE_SCORED_V1: u8 = 0x2F;
+const ADD_MEMBERS_V1: u8 = 0x38;
+const REMOVE_MEMBERS_V1: u8 = 0x39;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
 const VALUE_SORTED_SET: u8 = 6;
+const VALUE_SET: u8 = 5;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -83,16 +87,7 @@ pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
 /// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, ITEM_V1, found, found.item.version());
-    put_string(out, empty_tag(found), &[]);
-}
-
-/// Returns the tag of a value of this item's type that has no content yet.
-fn empty_tag(found: &Found<'_>) -> u8 {
-    match found.value() {
-        StoredValue::String(_) => VALUE_RAW,
-        StoredValue::Hash(_) => VALUE_HASH,
-        StoredValue::SortedSet(_) => VALUE_SORTED_SET,
-    }
+    put_string(out, value_tag(found), &[]);
 }
 
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
@@ -102,14 +97,19 @@ pub fn encode_item_in_parts(
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
     match found.value() {
-        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => {
+        StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table))
+            if found.goes_in_parts() =>
+        {
             let write = |entry: &[u8], row: &mut Vec<u8>| row.extend_from_slice(entry);
             encode_entries(found, table.entries(), write, out, appended);
         }
         StoredValue::SortedSet(SortedSetValue::Large(set)) if found.goes_in_parts() => {
             encode_entries(found, set.iter_from(0), ScoredMember::write, out, appended);
         }
-        StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::String(_) => {
+        StoredValue::Hash(_)
+        | StoredValue::Set(_)
+        | StoredValue::SortedSet(_)
+        | StoredValue::String(_) => {
             encode_item(found, out);
             appended(out);
         }
@@ -145,7 +145,17 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
         ItemExtent::More => ITEM_PART_V1,
     };
     put_item_head(out, tag, found, found.item.version());
-    put_string(out, empty_tag(found), row);
+    put_string(out, value_tag(found), row);
+}
+
+/// Returns the tag of a value of the item's type; of a string, the one that any string may have.
+fn value_tag(found: &Found<'_>) -> u8 {
+    match found.value() {
+        StoredValue::String(_) => VALUE_RAW,
+        StoredValue::Hash(_) => VALUE_HASH,
+        StoredValue::Set(_) => VALUE_SET,
+        StoredValue::SortedSet(_) => VALUE_SORTED_SET,
+    }
 }
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
@@ -206,6 +216,14 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_tag_key(out, REMOVE_SCORED_V1, key);
             put_bytes(out, members);
         }
+        Effect::AddMembers { key, members } => {
+            put_tag_key(out, ADD_MEMBERS_V1, key);
+            put_bytes(out, members);
+        }
+        Effect::RemoveMembers { key, members } => {
+            put_tag_key(out, REMOVE_MEMBERS_V1, key);
+            put_bytes(out, members);
+        }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
             put_expiry(out, *at);
@@ -249,6 +267,10 @@ pub fn decode_effect<'a>(
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
         SET_SCORES_V1 => Effect::SetScores { key: input.key(seed)?, pairs: input.scored_row()? },
         REMOVE_SCORED_V1 => Effect::RemoveScored { key: input.key(seed)?, members: input.row(1)? },
+        ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
+        REMOVE_MEMBERS_V1 => {
+            Effect::RemoveMembers { key: input.key(seed)?, members: input.row(MEMBER)? }
+        }
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -308,6 +330,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
         NewValue::SortedSet(row) => put_string(out, VALUE_SORTED_SET, row),
+        NewValue::Set(row) => put_string(out, VALUE_SET, row),
     }
 }
 
@@ -326,6 +349,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
         }
         StoredValue::SortedSet(set) => {
             out.push(VALUE_SORTED_SET);
+            put_varint(out, set.row_len() as u64);
+            set.write_row(out);
+        }
+        StoredValue::Set(set) => {
+            out.push(VALUE_SET);
             put_varint(out, set.row_len() as u64);
             set.write_row(out);
         }
@@ -424,6 +452,7 @@ impl<'a> ByteReader<'a> {
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
             VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
+            VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

@@ -25,6 +25,7 @@ use containers::{Row, ScoredRow, SortedSet, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
+use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
@@ -66,6 +67,19 @@ enum ValueKind {
     PackedSorted = 10,
     /// A sorted set: a pointer from `Box<SortedSet>::into_raw`, which the item owns.
     Sorted = 11,
+    /// A set: its members in a row, all of them numbers, in ascending order.
+    IntegerSet = 13,
+    /// A set: its members in a row.
+    PackedSet = 14,
+    /// A set: a pointer from `Box<Table>::into_raw`, which the item owns.
+    SetTable = 15,
+}
+
+impl ValueKind {
+    /// Returns whether the value bytes are a pointer to a table.
+    fn is_table(self) -> bool {
+        matches!(self, ValueKind::HashTable | ValueKind::SetTable)
+    }
 }
 
 /// A value that is not in its item's block.
@@ -164,7 +178,10 @@ impl Item {
             | ValueKind::PackedHash
             | ValueKind::HashTable
             | ValueKind::PackedSorted
-            | ValueKind::Sorted => None,
+            | ValueKind::Sorted
+            | ValueKind::IntegerSet
+            | ValueKind::PackedSet
+            | ValueKind::SetTable => None,
         }
     }
 
@@ -192,7 +209,7 @@ impl Item {
     /// Takes a table out, leaving a number behind.
     pub(crate) fn take_table(&mut self) -> Option<Box<Table>> {
         let item = self.as_ref();
-        if item.kind() != ValueKind::HashTable {
+        if !item.kind().is_table() {
             return None;
         }
         let (shape, pointer) = (item.shape(), item.table_pointer());
@@ -203,11 +220,11 @@ impl Item {
         Some(unsafe { Box::from_raw(pointer) })
     }
 
-    /// Returns the table of a large hash, to be changed.
+    /// Returns the table of a large hash or set, to be changed.
     pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
         let item = self.as_ref();
         // SAFETY: the item owns the table, and `self` is borrowed for as long as the reference lives.
-        (item.kind() == ValueKind::HashTable).then(|| unsafe { &mut *item.table_pointer() })
+        item.kind().is_table().then(|| unsafe { &mut *item.table_pointer() })
     }
 
     /// Takes a large sorted set out, leaving a number behind.
@@ -313,6 +330,19 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::Sorted
             }
+            ItemValue::IntegerSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::IntegerSet
+            }
+            ItemValue::PackedSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::PackedSet
+            }
+            ItemValue::SetTable(table) => {
+                let address = Box::into_raw(table).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::SetTable
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -334,9 +364,11 @@ impl Item {
             | ValueKind::Raw
             | ValueKind::Integer
             | ValueKind::PackedHash
-            | ValueKind::PackedSorted => None,
+            | ValueKind::PackedSorted
+            | ValueKind::IntegerSet
+            | ValueKind::PackedSet => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
-            ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::HashTable | ValueKind::SetTable => self.take_table().map(OwnedMemory::Table),
             ValueKind::Sorted => self.take_sorted().map(OwnedMemory::Sorted),
         }
     }
@@ -389,6 +421,15 @@ impl<'a> ItemRef<'a> {
                 StoredValue::SortedSet(SortedSetValue::Packed(ScoredRow::new(row)))
             }
             ValueKind::Sorted => StoredValue::SortedSet(SortedSetValue::Large(self.sorted())),
+            ValueKind::IntegerSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Integers(Row::new(row, MEMBER)))
+            }
+            ValueKind::PackedSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Packed(Row::new(row, MEMBER)))
+            }
+            ValueKind::SetTable => StoredValue::Set(SetValue::Table(self.table())),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -413,6 +454,7 @@ impl<'a> ItemRef<'a> {
             | ValueKind::HashTable
             | ValueKind::PackedSorted
             | ValueKind::Sorted => None,
+            ValueKind::IntegerSet | ValueKind::PackedSet | ValueKind::SetTable => None,
         }
     }
 
@@ -422,8 +464,10 @@ impl<'a> ItemRef<'a> {
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
             ValueKind::PackedHash | ValueKind::PackedSorted => Encoding::Listpack,
-            ValueKind::HashTable => Encoding::Hashtable,
             ValueKind::Sorted => Encoding::Skiplist,
+            ValueKind::HashTable | ValueKind::SetTable => Encoding::Hashtable,
+            ValueKind::IntegerSet => Encoding::Intset,
+            ValueKind::PackedSet => Encoding::Listpack,
         }
     }
 
@@ -446,12 +490,13 @@ impl<'a> ItemRef<'a> {
             | ValueKind::Integer
             | ValueKind::PackedHash
             | ValueKind::PackedSorted => block,
+            ValueKind::IntegerSet | ValueKind::PackedSet => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
-            ValueKind::HashTable => block + self.table().bytes(),
             ValueKind::Sorted => block + self.sorted().bytes(),
+            ValueKind::HashTable | ValueKind::SetTable => block + self.table().bytes(),
         }
     }
 
@@ -486,6 +531,9 @@ impl<'a> ItemRef<'a> {
             5 => ValueKind::HashTable,
             10 => ValueKind::PackedSorted,
             11 => ValueKind::Sorted,
+            13 => ValueKind::IntegerSet,
+            14 => ValueKind::PackedSet,
+            15 => ValueKind::SetTable,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -496,7 +544,7 @@ impl<'a> ItemRef<'a> {
         core::ptr::with_exposed_provenance_mut(address as usize)
     }
 
-    /// Returns the table of an item whose kind is `HashTable`.
+    /// Returns the table of an item whose kind is `HashTable` or `SetTable`.
     fn table(self) -> &'a Table {
         // SAFETY: the item owns the table, and is not changed during `'a`.
         unsafe { &*self.table_pointer() }
@@ -576,6 +624,8 @@ fn stored_len(value: &ItemValue<'_>) -> usize {
         | ItemValue::Shared(_)
         | ItemValue::HashTable(_)
         | ItemValue::Sorted(_) => size_of::<u64>(),
+        ItemValue::IntegerSet(row) | ItemValue::PackedSet(row) => row.len(),
+        ItemValue::SetTable(_) => size_of::<u64>(),
     }
 }
 

@@ -15,6 +15,7 @@ mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
 mod sorted_value; // A sorted set as it is read.
+mod set_value; //   A set as it is read.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      Time and frequency of an item's use: LRU and LFU.
@@ -28,7 +29,7 @@ mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
 pub use containers::{
-    Element, MalformedRow, Row, Score, ScoredMember, ScoredRow, TablePosition, block_bytes,
+    Element, MalformedRow, Row, Score, ScoredMember, ScoredRow, Table, TablePosition, block_bytes,
     compare_texts,
 };
 pub use digest::{Digest, digest_of};
@@ -45,6 +46,7 @@ pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
+pub use set_value::SetValue;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };

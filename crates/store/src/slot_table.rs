@@ -8,8 +8,8 @@ use containers::{SortedSet, Table};
 use crate::index::{At, Index};
 use crate::item::ItemRef;
 use crate::{
-    DivergenceLog, HashValue, Key, SortedSetValue, StoredValue, StringValue, Touch, UnixMillis,
-    Version,
+    DivergenceLog, HashValue, Key, SetValue, SortedSetValue, StoredValue, StringValue, Touch,
+    UnixMillis, Version,
 };
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
@@ -79,6 +79,8 @@ impl<'a> Found<'a> {
             StoredValue::Hash(HashValue::Packed(_))
             | StoredValue::SortedSet(SortedSetValue::Packed(_))
             | StoredValue::String(_) => false,
+            StoredValue::Set(SetValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Set(SetValue::Integers(_) | SetValue::Packed(_)) => false,
         }
     }
 
@@ -102,7 +104,7 @@ pub struct Applied {
 /// A large object that nothing references any more; dropping it takes a while.
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
-    /// A large hash.
+    /// A large hash or set.
     Table(Box<Table>),
     /// A large sorted set.
     Sorted(Box<SortedSet>),

@@ -10,6 +10,7 @@ use containers::{SortedSet, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
+use crate::set_value::SetValue;
 use crate::sorted_value::SortedSetValue;
 
 /// A value in the store, borrowed while the slot is locked.
@@ -18,6 +19,7 @@ pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
     SortedSet(SortedSetValue<'a>),
+    Set(SetValue<'a>),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -40,6 +42,7 @@ pub enum Encoding {
     Listpack,
     Hashtable,
     Skiplist,
+    Intset,
 }
 
 impl Encoding {
@@ -51,6 +54,7 @@ impl Encoding {
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
             Encoding::Skiplist => "skiplist",
+            Encoding::Intset => "intset",
         }
     }
 }
@@ -93,6 +97,8 @@ pub enum NewValue<'a> {
     Hash(&'a [u8]),
     /// A sorted set: its scores and members in a row (`containers::ScoredRow`), no member twice.
     SortedSet(&'a [u8]),
+    /// A set: its members in a row, none twice.
+    Set(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -105,6 +111,10 @@ pub(crate) enum ItemValue<'a> {
     HashTable(Box<Table>),
     PackedSorted(Cow<'a, [u8]>),
     Sorted(Box<SortedSet>),
+    /// Numbers in ascending order.
+    IntegerSet(Cow<'a, [u8]>),
+    PackedSet(Cow<'a, [u8]>),
+    SetTable(Box<Table>),
 }
 
 fn decimal_len(number: i64) -> usize {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
 use store::{
-    Found, ItemExtent, ScanPosition, Seed, SlotTable, StoredValue, StringValue, TablePosition,
-    Version, encode_item, encode_item_part, encode_item_without_value,
+    Found, HashValue, ItemExtent, ScanPosition, Seed, SetValue, SlotTable, StoredValue,
+    StringValue, TablePosition, Version, encode_item, encode_item_part, encode_item_without_value,
 };
 
 use crate::map::{Epoch, LogIndex};
@@ -254,23 +254,11 @@ impl FillSource {
         let Some(ContainerCopy { key, from }) = self.containers.pop_front() else { return };
         let found = table.peek(&seed.key(&key)).filter(Found::goes_in_parts);
         let Some(found) = found else { return };
-        let mut pairs = Vec::new();
-        let next = match found.value() {
-            StoredValue::Hash(hash) => hash.scan(seed, from, |field, value| {
-                field.write(&mut pairs);
-                value.write(&mut pairs);
-                pairs.len() < CHUNK_BYTES
-            }),
-            StoredValue::SortedSet(set) => set.scan(seed, from, |member| {
-                member.write(&mut pairs);
-                pairs.len() < CHUNK_BYTES
-            }),
-            StoredValue::String(_) => return,
-        };
+        let Some((row, next)) = next_part(&found, seed, from) else { return };
         let is_first = from == TablePosition::START;
         let extent = if is_first { ItemExtent::Whole } else { ItemExtent::More };
         let mut item = Vec::new();
-        encode_item_part(&found, &pairs, extent, &mut item);
+        encode_item_part(&found, &row, extent, &mut item);
         self.sent.items += u64::from(is_first);
         self.send_items(slot, &mut item, outbox);
         if let Some(from) = next {
@@ -333,7 +321,7 @@ impl FillSource {
         true
     }
 
-    /// Ends the fill. Every slot's downstream must count (`Downstream::count`) before that.
+    /// Ends the fill. Every slot's downstream must count (`Downstream::join_wait_set`) before that.
     pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
         outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
     }
@@ -341,6 +329,29 @@ impl FillSource {
     pub fn cancel(&self, outbox: &mut Outbox) {
         outbox.push(&Frame::FillCancel { fill: self.fill });
     }
+}
+
+/// Returns the next elements of a large container in a row, and the position behind them; `None` for another value.
+fn next_part(
+    found: &Found<'_>,
+    seed: &Seed,
+    from: TablePosition,
+) -> Option<(Vec<u8>, Option<TablePosition>)> {
+    let mut row = Vec::new();
+    let next = match found.value() {
+        StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table)) => {
+            table.scan(seed, from, |entry| {
+                row.extend_from_slice(entry);
+                row.len() < CHUNK_BYTES
+            })
+        }
+        StoredValue::SortedSet(set) => set.scan(seed, from, |member| {
+            member.write(&mut row);
+            row.len() < CHUNK_BYTES
+        }),
+        StoredValue::Hash(_) | StoredValue::Set(_) | StoredValue::String(_) => return None,
+    };
+    Some((row, next))
 }
 
 /// Sends the slot's tombstones since the split brain. They go before the items: a key that exists again by then

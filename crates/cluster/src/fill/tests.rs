@@ -2,6 +2,7 @@
 //! between, and effects that do not fit must be refused.
 
 mod sorted; // Sorted sets.
+mod sets; // Fills with large sets.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
@@ -69,6 +70,9 @@ impl Pair {
 
     /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
+        if self.roll(6) == 0 {
+            return self.write_set();
+        }
         if self.roll(4) == 0 {
             return self.write_hash();
         }

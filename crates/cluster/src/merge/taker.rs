@@ -116,13 +116,14 @@ impl MergeTaker {
 }
 
 /// Returns the value whose pieces are complete, of the type of the empty value that was sent with the item. `None` if
-/// they are not a hash although they should be one: no peer of ours sends that.
+/// they are not a container although they should be one: no peer of ours sends that.
 fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
     match empty {
         NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
         NewValue::SortedSet(_) => {
             ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))
         }
+        NewValue::Set(_) => Row::check(pieces, 1).ok().map(|row| NewValue::Set(row.bytes())),
         NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
             Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
         }
@@ -247,15 +248,17 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
         (StoredValue::SortedSet(set), NewValue::SortedSet(row)) => {
             return set.equals_row(row, seed);
         }
-        (StoredValue::Hash(_) | StoredValue::SortedSet(_), _)
-        | (_, NewValue::Hash(_) | NewValue::SortedSet(_)) => return false,
+        (StoredValue::Set(set), NewValue::Set(row)) => return set.equals_row(row, seed),
+        (StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_), _)
+        | (_, NewValue::Hash(_) | NewValue::SortedSet(_) | NewValue::Set(_)) => return false,
         (StoredValue::String(string), _) => string.to_bytes(),
     };
     match &there.value {
         NewValue::Plain(bytes)
         | NewValue::Raw(bytes)
         | NewValue::Hash(bytes)
-        | NewValue::SortedSet(bytes) => *ours == **bytes,
+        | NewValue::SortedSet(bytes)
+        | NewValue::Set(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
     }
@@ -278,6 +281,7 @@ fn stored_len(found: &Found<'_>) -> usize {
         StoredValue::String(string) => string.len(),
         StoredValue::Hash(hash) => hash.row_len(),
         StoredValue::SortedSet(set) => set.row_len(),
+        StoredValue::Set(set) => set.row_len(),
     }
 }
 
@@ -290,7 +294,8 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         NewValue::Plain(value)
         | NewValue::Raw(value)
         | NewValue::Hash(value)
-        | NewValue::SortedSet(value) => value.len(),
+        | NewValue::SortedSet(value)
+        | NewValue::Set(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };

@@ -1,6 +1,8 @@
 //! Merges two sides with random histories of one slot. A key that only one side has changed must stay as that
 //! side left it; of a key that both have changed, the later version must win.
 
+mod sets; // Sets on both sides.
+
 use std::collections::BTreeMap;
 
 use placement::{Mask, Slot};

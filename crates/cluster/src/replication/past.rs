@@ -60,6 +60,8 @@ impl Past {
                 | Effect::RemoveFields { .. }
                 | Effect::SetScores { .. }
                 | Effect::RemoveScored { .. }
+                | Effect::AddMembers { .. }
+                | Effect::RemoveMembers { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

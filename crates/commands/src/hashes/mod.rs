@@ -192,12 +192,14 @@ pub(crate) const SPECS: &[Spec] = &[
 fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
     match found.value() {
         StoredValue::Hash(hash) => Ok(hash),
-        StoredValue::String(_) | StoredValue::SortedSet(_) => Err(Error::WRONG_TYPE),
+        StoredValue::String(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
+            Err(Error::WRONG_TYPE)
+        }
     }
 }
 
 /// Writes an element as a bulk reply.
-fn reply_element(reply: &mut Reply<'_>, element: Element<'_>) {
+pub(crate) fn reply_element(reply: &mut Reply<'_>, element: Element<'_>) {
     match element {
         Element::Integer(number) => reply.bulk_integer(number),
         Element::Bytes(bytes) => reply.bulk(bytes),

@@ -22,5 +22,6 @@ fn type_name(value: StoredValue<'_>) -> &'static str {
         StoredValue::String(_) => "string",
         StoredValue::Hash(_) => "hash",
         StoredValue::SortedSet(_) => "zset",
+        StoredValue::Set(_) => "set",
     }
 }

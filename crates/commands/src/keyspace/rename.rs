@@ -64,6 +64,8 @@ enum OwnedValue {
     Hash(Vec<u8>),
     /// The scores and members of a sorted set, in a row.
     SortedSet(Vec<u8>),
+    /// The members of a set, in a row.
+    Set(Vec<u8>),
 }
 
 impl Moving {
@@ -85,6 +87,10 @@ impl Moving {
                 check_size(set.row_len())?;
                 OwnedValue::SortedSet(set.to_row())
             }
+            StoredValue::Set(set) => {
+                check_size(set.row_len())?;
+                OwnedValue::Set(set.to_row())
+            }
         };
         Ok(Moving { value, expires_at: found.expires_at })
     }
@@ -97,6 +103,7 @@ impl Moving {
             OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
             OwnedValue::Hash(row) => NewValue::Hash(row),
             OwnedValue::SortedSet(row) => NewValue::SortedSet(row),
+            OwnedValue::Set(row) => NewValue::Set(row),
         }
     }
 }

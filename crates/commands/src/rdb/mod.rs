@@ -1,20 +1,24 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
 //! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
+//! file, the format's version, a checksum. Strings, hashes and sets, for now.
 //!
 //! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
-//! that version of the format. Called by `keyspace/dump.rs`.
+//! 7.2. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
 mod sorted; // Sorted sets.
+mod set; //   Sets.
 mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
 
 use store::{StoredValue, StringValue};
 
-/// The version of the format that Redis 7.0 writes, and the latest that can be read.
+/// The version of the format that Redis 7.0 writes.
 const VERSION: u16 = 10;
+/// The latest version that can be read: that of Redis 7.2, which added listpacks of sets.
+const VERSION_READ_MAX: u16 = 11;
 const TYPE_STRING: u8 = 0;
 const CHECKSUM_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 2 + CHECKSUM_BYTES;
@@ -53,6 +57,8 @@ pub(crate) enum RestoredValue<'a> {
     Hash(Vec<u8>),
     /// The scores and members of a sorted set in a row, in order.
     SortedSet(Vec<u8>),
+    /// The members of a set in a row, none twice.
+    Set(Vec<u8>),
 }
 
 /// Returns the payload of DUMP.
@@ -61,6 +67,7 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
         StoredValue::String(_) => TYPE_STRING,
         StoredValue::Hash(value) => hash::type_of(value),
         StoredValue::SortedSet(value) => sorted::type_of(value),
+        StoredValue::Set(value) => set::type_of(value),
     }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -93,6 +100,11 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         sorted::TYPE_SORTED_SET_LISTPACK => {
             sorted::read_listpack(&mut reader, bytes_max).map(RestoredValue::SortedSet)
         }
+        set::TYPE_SET => set::read_members(&mut reader, bytes_max).map(RestoredValue::Set),
+        set::TYPE_SET_INTSET => set::read_intset(&mut reader, bytes_max).map(RestoredValue::Set),
+        set::TYPE_SET_LISTPACK => {
+            set::read_listpack(&mut reader, bytes_max).map(RestoredValue::Set)
+        }
         _ => None,
     }
 }
@@ -108,7 +120,7 @@ fn check(payload: &[u8]) -> Result<(), PayloadError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(PayloadError::WrongChecksum)?;
     let version = u16::from_le_bytes([payload[body], payload[body + 1]]);
     let (summed, sum) = payload.split_at(body + 2);
-    if version > VERSION || crc64::crc64(summed).to_le_bytes() != sum {
+    if version > VERSION_READ_MAX || crc64::crc64(summed).to_le_bytes() != sum {
         return Err(PayloadError::WrongChecksum);
     }
     Ok(())
@@ -121,6 +133,7 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
         StoredValue::Hash(value) => hash::put_hash(out, value),
         StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
+        StoredValue::Set(value) => set::put_set(out, value),
     }
 }
 

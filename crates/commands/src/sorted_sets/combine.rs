@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use store::{Element, Found, Score, ScoredMember, Seed, SortedSetValue, StoredValue};
+use store::{Element, Found, Score, ScoredMember, Seed, SetValue, SortedSetValue, StoredValue};
 
 use super::number::parse_float;
 use super::{check_size, reply_members, store_row};
@@ -148,18 +148,18 @@ fn read_inputs<'a>(context: &mut Context<'a>) -> Result<Vec<Input<'a>>, Error> {
     Ok(inputs)
 }
 
-/// The members of an input, borrowed while its slot is locked.
-///
-/// This is the one place that reads plain sets, whose members count with the score 1: their variant belongs here.
+/// The members of an input, borrowed while its slot is locked. Those of a plain set have the score 1.
 #[derive(Clone, Copy)]
 enum InputMembers<'a> {
     Sorted(SortedSetValue<'a>),
+    Plain(SetValue<'a>),
 }
 
 impl<'a> InputMembers<'a> {
     fn of(found: &Found<'a>) -> Result<InputMembers<'a>, Error> {
         match found.value() {
             StoredValue::SortedSet(set) => Ok(InputMembers::Sorted(set)),
+            StoredValue::Set(set) => Ok(InputMembers::Plain(set)),
             StoredValue::String(_) | StoredValue::Hash(_) => Err(Error::WRONG_TYPE),
         }
     }
@@ -167,12 +167,14 @@ impl<'a> InputMembers<'a> {
     fn len(self) -> usize {
         match self {
             InputMembers::Sorted(set) => set.len(),
+            InputMembers::Plain(set) => set.len(),
         }
     }
 
     fn score(self, member: &[u8], seed: &Seed) -> Option<f64> {
         match self {
             InputMembers::Sorted(set) => set.score(member, seed).map(Score::get),
+            InputMembers::Plain(set) => set.contains(Element::of(member), seed).then_some(1.0),
         }
     }
 
@@ -181,6 +183,7 @@ impl<'a> InputMembers<'a> {
             InputMembers::Sorted(set) => {
                 set.iter_from(0).for_each(|it| visit(it.member, it.score.get()));
             }
+            InputMembers::Plain(set) => set.members().for_each(|member| visit(member, 1.0)),
         }
     }
 }

@@ -44,7 +44,7 @@ fn records_members(spec: &Spec) -> bool {
             | "zpopmin"
             | "zpopmax"
             | "zmpop"
-    )
+    ) || matches!(spec.full_name, "sinterstore" | "sunionstore" | "sdiffstore" | "spop")
 }
 
 /// Returns the bytes of `effects` effects on one key, without their values.
@@ -103,7 +103,7 @@ impl<'q> Bound<'q, '_> {
                 0
             }
             // Besides their text, elements take up to five bytes.
-            "hset" | "hmset" | "hdel" => {
+            "hset" | "hmset" | "hdel" | "sadd" | "srem" => {
                 let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
                 self.set_length(args.at(1), length);
                 args.len() * 5
@@ -115,6 +115,20 @@ impl<'q> Bound<'q, '_> {
                 args.len() * 10
             }
             _ if records_members(spec) => self.sum_of_members(spec, args),
+            "sinterstore" | "sdiffstore" => self.spread(args, 1..args.len()),
+            "sunionstore" => {
+                let lengths = (2..args.len()).map(|index| self.length(args.at(index)));
+                let sum = lengths.fold(0, usize::saturating_add);
+                self.set_length(args.at(1), sum);
+                sum
+            }
+            // The members that it removes, or those that it leaves.
+            "spop" => self.length(args.at(1)),
+            "smove" => {
+                let length = self.length(args.at(2)).saturating_add(args.at(3).len() + 5);
+                self.set_length(args.at(2), length);
+                given + 2 * (RECORD_BYTES + 5)
+            }
             "setbit" => {
                 self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
                 0
@@ -158,7 +172,9 @@ impl<'q> Bound<'q, '_> {
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
                 // The elements in a row take less.
-                StoredValue::Hash(_) | StoredValue::SortedSet(_) => found.item.bytes(),
+                StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
+                    found.item.bytes()
+                }
             })
         })
     }

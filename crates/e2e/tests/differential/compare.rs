@@ -120,6 +120,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         (Rule::AnyOrder, Value::Map(theirs), Value::Map(ours)) => {
             sorted_pairs(theirs) == sorted_pairs(ours)
         }
+        (Rule::AnyOrder, Value::Set(theirs), Value::Set(ours)) => sorted(theirs) == sorted(ours),
         (Rule::Page, Value::Array(theirs), Value::Array(ours)) => match (&theirs[..], &ours[..]) {
             ([cursor, Value::Array(theirs)], [same, Value::Array(ours)]) => {
                 cursor == same && sorted(theirs) == sorted(ours)
@@ -182,8 +183,15 @@ fn rule(args: &Args) -> Rule {
         // A large hash has an order of its own on each server.
         ("HGETALL" | "HKEYS" | "HVALS", _) => Rule::AnyOrder,
         ("HRANDFIELD" | "ZRANDMEMBER", _) => Rule::Kind,
-        ("HSCAN" | "ZSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => Rule::Page,
-        ("HSCAN" | "ZSCAN", _) => Rule::Kind,
+        ("HSCAN" | "ZSCAN" | "SSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => {
+            Rule::Page
+        }
+        ("HSCAN" | "ZSCAN" | "SSCAN", _) => Rule::Kind,
+        // A set has an order of its own on each server.
+        ("SMEMBERS" | "SINTER" | "SUNION" | "SDIFF", _) => Rule::AnyOrder,
+        // The members are random; the generator pops all of them, or none.
+        ("SPOP", _) => Rule::AnyOrder,
+        ("SRANDMEMBER", _) => Rule::Kind,
         // Cursors are specific to the server; `Step::ScanAll` compares the keys found.
         ("SCAN", _) => Rule::Kind,
         // Clocks, ids, sizes, and texts about the server itself.

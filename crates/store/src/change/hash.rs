@@ -79,7 +79,9 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(_)) => HashForm::Packed,
             StoredValue::Hash(HashValue::Table(_)) => HashForm::Table,
-            StoredValue::String(_) | StoredValue::SortedSet(_) => HashForm::Other,
+            StoredValue::String(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
+                HashForm::Other
+            }
         }
     }
 
@@ -88,11 +90,12 @@ impl SlotTable {
             StoredValue::Hash(HashValue::Packed(row)) => row,
             StoredValue::Hash(HashValue::Table(_))
             | StoredValue::String(_)
-            | StoredValue::SortedSet(_) => Row::new(&[], PAIR),
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => Row::new(&[], PAIR),
         }
     }
 
-    fn change_table<R>(
+    pub(super) fn change_table<R>(
         &mut self,
         change: &mut ChangeInProgress<'_>,
         at: At,

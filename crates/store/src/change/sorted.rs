@@ -78,7 +78,9 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::SortedSet(SortedSetValue::Packed(_)) => SortedForm::Packed,
             StoredValue::SortedSet(SortedSetValue::Large(_)) => SortedForm::Large,
-            StoredValue::String(_) | StoredValue::Hash(_) => SortedForm::Other,
+            StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Set(_) => {
+                SortedForm::Other
+            }
         }
     }
 
@@ -87,7 +89,8 @@ impl SlotTable {
             StoredValue::SortedSet(SortedSetValue::Packed(row)) => row,
             StoredValue::SortedSet(SortedSetValue::Large(_))
             | StoredValue::String(_)
-            | StoredValue::Hash(_) => ScoredRow::new(&[]),
+            | StoredValue::Hash(_)
+            | StoredValue::Set(_) => ScoredRow::new(&[]),
         }
     }
 

@@ -14,6 +14,8 @@ const TYPE_STRING: u32 = 0;
 /// Redis's number for the type hash.
 const TYPE_HASH: u32 = 4;
 const TYPE_SORTED_SET: u32 = 3;
+/// Redis's number for the type set.
+const TYPE_SET: u32 = 2;
 /// The number of the only database.
 const DATABASE: u32 = 0;
 
@@ -82,6 +84,12 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
                 resp::write_double(&mut score, it.score.get());
                 mix(&mut pair, &score);
                 add(sum, &pair);
+            }
+        }
+        StoredValue::Set(set) => {
+            mix(sum, &TYPE_SET.to_be_bytes());
+            for member in set.members() {
+                member.with_text(|text| add(sum, text));
             }
         }
     }

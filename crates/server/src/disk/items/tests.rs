@@ -48,8 +48,7 @@ fn head() -> ItemsHead {
     ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 
-/// Returns a few thousand keys, some with an expiry, one value larger than a record, a small and a large hash,
-/// a large sorted set.
+/// Returns a few thousand keys, some with an expiry, one value larger than a record, small and large containers.
 fn filled() -> Tables {
     let mut tables = Tables::default();
     for number in 0..3_000_u64 {
@@ -57,12 +56,13 @@ fn filled() -> Tables {
         let key = SEED.key(name.as_bytes());
         let length = if number == 77 { 3 * RECORD_BYTES } else { 20 };
         let text = vec![number as u8; length];
-        let fields = if number == 78 { 10_000 } else { 3 };
+        let fields = if matches!(number, 78 | 81) { 10_000 } else { 3 };
         let pairs = pairs(fields);
         let scores = if number == 80 { scores() } else { Vec::new() };
         let value = match number {
             78 | 79 => NewValue::Hash(&pairs),
             80 => NewValue::SortedSet(&scores),
+            81 | 82 => NewValue::Set(&pairs),
             _ if number % 3 == 0 => NewValue::Integer(number as i64),
             _ => NewValue::Raw(&text),
         };
