@@ -79,24 +79,37 @@ fn line() -> impl Strategy<Value = String> {
         52 => format!("HINCRBY {key} f{} {second}", number % 5),
         53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
         54 => format!("HGETALL {key}"),
-        55..58 => format!("ZADD {key} {number} {word}"),
-        58 => format!("ZADD {key} {number} m{number} {second}.5 m{second} 1 m1"),
-        59 => format!("ZADD {key} GT CH {number} m{} -1 m2", second % 5),
-        60 => format!("ZINCRBY {key} {second}.25 m{}", number % 5),
-        61 => format!("ZREM {key} m{} m{} {word}", number % 5, second % 5),
-        62 => format!("ZREMRANGEBYRANK {key} {} {second}", number % 4),
-        63 => format!("ZREMRANGEBYSCORE {key} {second} {number}"),
-        64 => format!("ZREMRANGEBYLEX {key} [m1 [m{number}"),
-        65 => format!("ZPOPMIN {key} {}", number % 3),
-        66 => format!("ZPOPMAX {key}"),
-        67 => format!("ZMPOP 2 {key} {other} MAX COUNT 2"),
-        68 => format!("ZRANGESTORE {key} {other} {} {second}", number % 3),
-        69 => format!("ZUNIONSTORE {key} 2 {key} {other} WEIGHTS 1 {second}"),
-        70 => format!("ZINTERSTORE {key} 2 {key} {other} AGGREGATE MIN"),
-        71 => format!("ZDIFFSTORE {key} 2 {key} {other}"),
-        72 => format!("ZRANGE {key} 0 -1"),
+        55..73 => sorted_set_line(kind - 55, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
+}
+
+/// A line about sorted sets.
+fn sorted_set_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0..3 => format!("ZADD {key} {number} {word}"),
+        3 => format!("ZADD {key} {number} m{number} {second}.5 m{second} 1 m1"),
+        4 => format!("ZADD {key} GT CH {number} m{} -1 m2", second % 5),
+        5 => format!("ZINCRBY {key} {second}.25 m{}", number % 5),
+        6 => format!("ZREM {key} m{} m{} {word}", number % 5, second % 5),
+        7 => format!("ZREMRANGEBYRANK {key} {} {second}", number % 4),
+        8 => format!("ZREMRANGEBYSCORE {key} {second} {number}"),
+        9 => format!("ZREMRANGEBYLEX {key} [m1 [m{number}"),
+        10 => format!("ZPOPMIN {key} {}", number % 3),
+        11 => format!("ZPOPMAX {key}"),
+        12 => format!("ZMPOP 2 {key} {other} MAX COUNT 2"),
+        13 => format!("ZRANGESTORE {key} {other} {} {second}", number % 3),
+        14 => format!("ZUNIONSTORE {key} 2 {key} {other} WEIGHTS 1 {second}"),
+        15 => format!("ZINTERSTORE {key} 2 {key} {other} AGGREGATE MIN"),
+        16 => format!("ZDIFFSTORE {key} 2 {key} {other}"),
+        _ => format!("ZRANGE {key} 0 -1"),
+    }
 }
 
 proptest! {
