@@ -36,6 +36,14 @@ fn members_are_popped() {
         (error) ERR value is out of range, must be positive
         > ZPOPMIN z x
         (error) ERR value is out of range, must be positive
+        "#,
+    );
+}
+
+#[test]
+fn the_first_set_with_members_is_popped() {
+    check(
+        r#"
         > ZADD {t}a 1 a 2 b 3 c
         (integer) 3
         > ZADD {t}b 1 x
@@ -126,6 +134,18 @@ fn sorted_sets_are_combined() {
         3) "z"
         > ZDIFF 2 {t}a {t}a
         (empty array)
+        "#,
+    );
+}
+
+#[test]
+fn weights_and_aggregates_decide_scores() {
+    check(
+        r#"
+        > ZADD {t}a 1 x 2 y 3 z
+        (integer) 3
+        > ZADD {t}b 10 y 20 z 30 w
+        (integer) 3
         > ZUNION 2 {t}a {t}b WEIGHTS 2 -1 WITHSCORES
         1) "w"
         2) "-30"
@@ -154,6 +174,18 @@ fn sorted_sets_are_combined() {
         2) "14"
         3) "z"
         4) "26"
+        "#,
+    );
+}
+
+#[test]
+fn combinations_are_stored_and_counted() {
+    check(
+        r#"
+        > ZADD {t}a 1 x 2 y 3 z
+        (integer) 3
+        > ZADD {t}b 10 y 20 z 30 w
+        (integer) 3
         > ZUNIONSTORE {t}d 2 {t}a {t}b
         (integer) 4
         > ZRANGE {t}d 0 -1 WITHSCORES
@@ -189,6 +221,14 @@ fn sorted_sets_are_combined() {
         (integer) 2
         > ZINTERCARD 2 {t}a {t}none
         (integer) 0
+        "#,
+    );
+}
+
+#[test]
+fn infinities_are_combined() {
+    check(
+        r#"
         > ZADD {t}i inf p -inf m 1 o
         (integer) 3
         > ZADD {t}j -inf p inf m 1 o
