@@ -26,8 +26,19 @@ const SMALL_BYTES: usize = EFFECT_BYTES_MAX / 64;
 
 /// Returns whether the command may record many times the bytes it was given.
 pub(crate) fn multiplies(spec: &Spec) -> bool {
-    matches!(spec.full_name, "copy" | "rename" | "renamenx" | "bitop" | "restore" | "bitfield")
-        || records_members(spec)
+    matches!(
+        spec.full_name,
+        "copy"
+            | "rename"
+            | "renamenx"
+            | "bitop"
+            | "restore"
+            | "bitfield"
+            | "sinterstore"
+            | "sunionstore"
+            | "sdiffstore"
+            | "spop"
+    ) || records_members(spec)
 }
 
 /// Returns whether the command may record members of sorted sets that it was not given.
@@ -44,7 +55,7 @@ fn records_members(spec: &Spec) -> bool {
             | "zpopmin"
             | "zpopmax"
             | "zmpop"
-    ) || matches!(spec.full_name, "sinterstore" | "sunionstore" | "sdiffstore" | "spop")
+    )
 }
 
 /// Returns the bytes of `effects` effects on one key, without their values.
