@@ -1,8 +1,52 @@
-//! Random samples without repetition, for HRANDFIELD, SRANDMEMBER and SPOP.
+//! Random samples, for HRANDFIELD, ZRANDMEMBER, SRANDMEMBER and SPOP.
 
 use std::collections::BTreeSet;
 
 use placement::SplitMix64;
+
+use crate::Error;
+use crate::context::Context;
+
+/// Maximum number of elements that one call may repeat: they are not limited by the size of the container.
+pub(crate) const REPEATED_MAX: i64 = 1 << 24;
+
+/// The options of HRANDFIELD and ZRANDMEMBER with a count.
+pub(crate) struct SampleOptions {
+    /// Negative: elements may be repeated.
+    pub(crate) count: i64,
+    /// True if values or scores are wanted.
+    pub(crate) with_values: bool,
+}
+
+impl SampleOptions {
+    /// Parses the count and the word that asks for values, if there is a count.
+    pub(crate) fn parse(
+        context: &Context<'_>,
+        with_values: &[u8],
+    ) -> Result<Option<SampleOptions>, Error> {
+        let args = context.args;
+        if args.len() < 3 {
+            return Ok(None);
+        }
+        let count = context.integer(2)?;
+        if count == i64::MIN {
+            return Err(Error::fixed(
+                "ERR value is out of range, value must between -9223372036854775807 and \
+                 9223372036854775807",
+            ));
+        }
+        let with_values = match args.get(3) {
+            None => false,
+            Some(word) if args.len() == 4 && word.eq_ignore_ascii_case(with_values) => true,
+            Some(_) => return Err(Error::SYNTAX),
+        };
+        let is_too_many = with_values && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2;
+        if is_too_many || count < -REPEATED_MAX {
+            return Err(Error::OUT_OF_RANGE);
+        }
+        Ok(Some(SampleOptions { count, with_values }))
+    }
+}
 
 /// Draws until there are `count` different elements. Only for a few among many: `draw` may repeat elements.
 pub(crate) fn draw_different<T: Ord>(

@@ -7,7 +7,7 @@ use store::TablePosition;
 use super::hash_of;
 use crate::Error;
 use crate::context::Context;
-use crate::keyspace::{PageOptions, parse_cursor};
+use crate::keyspace::{PageOptions, parse_cursor, reply_page};
 
 pub(super) fn hscan(context: &mut Context<'_>) -> Result<(), Error> {
     let from = TablePosition(parse_cursor(context.args.at(2))?);
@@ -30,9 +30,6 @@ pub(super) fn hscan(context: &mut Context<'_>) -> Result<(), Error> {
             seen < options.count
         });
     }
-    context.reply.array(2);
-    context.reply.bulk(next.unwrap_or_default().0.to_string().as_bytes());
-    context.reply.array(texts.len());
-    texts.iter().for_each(|text| context.reply.bulk(text));
+    reply_page(&mut context.reply, next, &texts);
     Ok(())
 }

@@ -14,7 +14,7 @@ mod walk; //              Iterates over the occupied slots.
 
 use store::StoredValue;
 
-pub(crate) use scan::{PageOptions, parse_cursor};
+pub(crate) use scan::{PageOptions, parse_cursor, reply_page};
 
 /// Returns the type name that `TYPE` returns and `SCAN ... TYPE` filters by.
 fn type_name(value: StoredValue<'_>) -> &'static str {

@@ -6,7 +6,8 @@
 //! seed of its own, so after a failover the same cursor is another position, and keys may be repeated or skipped.
 
 use placement::Slot;
-use store::{Found, ScanPosition};
+use resp::Reply;
+use store::{Found, ScanPosition, TablePosition};
 
 use crate::Error;
 use crate::context::Context;
@@ -151,6 +152,14 @@ pub(crate) struct PageOptions<'a> {
     pub(crate) count: usize,
     pub(crate) pattern: Pattern<'a>,
     pub(crate) no_values: bool,
+}
+
+/// Replies with a page of a container's elements, and the position to continue from.
+pub(crate) fn reply_page(reply: &mut Reply<'_>, next: Option<TablePosition>, texts: &[Vec<u8>]) {
+    reply.array(2);
+    reply.bulk(next.unwrap_or_default().0.to_string().as_bytes());
+    reply.array(texts.len());
+    texts.iter().for_each(|text| reply.bulk(text));
 }
 
 impl<'a> PageOptions<'a> {

@@ -9,10 +9,8 @@ use super::{reply_set, set_of};
 use crate::Error;
 use crate::context::Context;
 use crate::hashes::reply_element;
-use crate::sample::{Selection, draw_different};
+use crate::sample::{REPEATED_MAX, Selection, draw_different};
 
-/// Maximum number of members that one call may repeat: they are not limited by the size of the set.
-const REPEATED_MAX: i64 = 1 << 24;
 /// SPOP replaces the set, instead of removing members, if it removes this many times what it leaves. As in Redis, the
 /// set is small again afterwards if it fits.
 const REPLACED_FROM: usize = 5;

@@ -5,7 +5,7 @@ use store::TablePosition;
 use super::set_of;
 use crate::Error;
 use crate::context::Context;
-use crate::keyspace::{PageOptions, parse_cursor};
+use crate::keyspace::{PageOptions, parse_cursor, reply_page};
 
 pub(super) fn sscan(context: &mut Context<'_>) -> Result<(), Error> {
     let from = TablePosition(parse_cursor(context.args.at(2))?);
@@ -28,9 +28,6 @@ pub(super) fn sscan(context: &mut Context<'_>) -> Result<(), Error> {
             seen < options.count
         });
     }
-    context.reply.array(2);
-    context.reply.bulk(next.map_or(0, |position| position.0).to_string().as_bytes());
-    context.reply.array(texts.len());
-    texts.iter().for_each(|text| context.reply.bulk(text));
+    reply_page(&mut context.reply, next, &texts);
     Ok(())
 }
