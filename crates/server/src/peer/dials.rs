@@ -145,9 +145,14 @@ impl Dials {
         dial.filter(|dial| purpose == Purpose::Control || dial.to.peer == peer)
     }
 
-    /// Returns how many of the wanted links are up, and how many are wanted.
+    /// Returns how many of the links to members are up, and how many there should be. Former voters may be gone for
+    /// good; there are no data links to them.
     pub(super) fn standing(&self) -> (usize, usize) {
-        let wanted = self.dials.iter().filter(|((_, purpose), _)| *purpose != Purpose::Meet);
+        let is_member = |node: NodeId| self.dials.contains_key(&(node, Purpose::Data));
+        let wanted = self
+            .dials
+            .iter()
+            .filter(|((node, purpose), _)| *purpose != Purpose::Meet && is_member(*node));
         let up = wanted.clone().filter(|(_, dial)| dial.state == DialState::Up).count();
         (up, wanted.count())
     }
@@ -201,6 +206,20 @@ mod tests {
         assert_eq!(due(&mut dials, 999), vec![]);
         assert_eq!(due(&mut dials, 1000), vec![(1, Purpose::Control)]);
         assert_eq!(dials.next_due(), None);
+    }
+
+    #[test]
+    fn a_former_voter_is_dialed_but_not_waited_for() {
+        let mut dials = Dials::default();
+        let before = roster(1, &[(2, 2), (3, 3)]);
+        let now = roster(1, &[(2, 2)]).with_former_voters(&before, |_| true);
+        dials.follow(at(0), &now);
+        let all = vec![(2, Purpose::Control), (2, Purpose::Data), (3, Purpose::Control)];
+        assert_eq!(due(&mut dials, 0), all);
+        for purpose in [Purpose::Control, Purpose::Data] {
+            dials.up(member(2, 2).peer(), purpose);
+        }
+        assert_eq!(dials.standing(), (2, 2));
     }
 
     #[test]
