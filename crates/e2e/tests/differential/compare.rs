@@ -34,7 +34,8 @@ enum Rule {
     /// has this value makes Redis copy the string, and leaves ours alone. A hash that Redis keeps as a
     /// `hashtable` although it has become small may be packed, and so may a sorted set that Redis keeps as a
     /// `skiplist`: ours decides again when it is renamed,
-    /// copied, or gets a long value and a short one for the same field at once.
+    /// copied, or gets a long value and a short one for the same field at once. A small set is packed, which
+    /// Redis 7.0 does not do, and one of numbers may be an `intset` again after it was copied or computed.
     Compact,
     /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
     Kind,
@@ -143,7 +144,8 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         }
         (Rule::Compact, ..) => match theirs.text() {
             Some(b"raw") => ours.text().is_some(),
-            Some(b"hashtable" | b"skiplist") => ours.text() == Some(b"listpack"),
+            Some(b"hashtable") => matches!(ours.text(), Some(b"listpack" | b"intset")),
+            Some(b"skiplist") => ours.text() == Some(b"listpack"),
             _ => false,
         },
         (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),
