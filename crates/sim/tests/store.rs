@@ -47,7 +47,7 @@ fn shows(sabotage: Sabotage, count: u64) {
 }
 
 /// Two rules are each enforced in two places, and only one of the places is detected by itself. With the
-/// reign check left out of `Ticket::judge` alone, or the position check left out of `Receiver::judge` alone,
+/// reign check left out of `Ticket::judge` alone, or the position check left out of `ReceivingSlot::judge` alone,
 /// 200 histories detect nothing.
 #[test]
 fn whichever_rule_is_left_out_shows() {

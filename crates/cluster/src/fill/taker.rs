@@ -21,7 +21,7 @@ pub struct FillTaker {
     ended_at: Option<Epoch>,
 }
 
-/// How much of a bucket has arrived.
+/// The part of a bucket that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FillReceived {
     pub bucket: Hashmask,

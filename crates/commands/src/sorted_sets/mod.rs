@@ -14,12 +14,11 @@ mod number; //  Floating-point numbers in arguments.
 
 use resp::{Protocol, Reply};
 use settings::NotifyClasses;
-use store::{
-    Effect, Element, Found, Key, NewValue, Score, ScoredMember, SortedSetValue, StoredValue,
-};
+use store::{Effect, Found, Key, NewValue, Score, ScoredMember, SortedSetValue, StoredValue};
 
 use crate::Error;
 use crate::context::Context;
+use crate::hashes::reply_element;
 use crate::transactions::EFFECT_BYTES_MAX;
 
 pub(crate) use table::SPECS;
@@ -31,14 +30,6 @@ fn sorted_of<'a>(found: &Found<'a>) -> Result<SortedSetValue<'a>, Error> {
         StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Set(_) => {
             Err(Error::WRONG_TYPE)
         }
-    }
-}
-
-/// Writes an element as a bulk reply.
-fn reply_element(reply: &mut Reply<'_>, element: Element<'_>) {
-    match element {
-        Element::Integer(number) => reply.bulk_integer(number),
-        Element::Bytes(bytes) => reply.bulk(bytes),
     }
 }
 
