@@ -43,6 +43,12 @@ impl<'a> Args<'a> {
         self.spans[index].of(self.buffer)
     }
 
+    /// Returns the argument at `index`, which must exist, and all bytes after it.
+    #[inline]
+    pub(crate) fn followed(self, index: usize) -> &'a [u8] {
+        &self.buffer[self.spans[index].start as usize..]
+    }
+
     /// Returns the arguments from `start` on.
     pub fn from(self, start: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
         self.spans[start..].iter().map(move |span| span.of(self.buffer))

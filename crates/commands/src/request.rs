@@ -27,7 +27,8 @@ impl<'a> Request<'a> {
 
     #[inline]
     pub fn prepare(args: Args<'a>, table: &Table, seed: &Seed) -> Request<'a> {
-        let found = table.find_with_id(args.at(0)).and_then(|(spec, id)| resolve(spec, id, args));
+        let found = table.find_with_id(args.at(0), args.followed(0));
+        let found = found.and_then(|(spec, id)| resolve(spec, id, args));
         let (spec, command) = match found {
             Some((spec, id)) => (Some(spec), id),
             None => (None, CommandId::NONE),

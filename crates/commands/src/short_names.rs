@@ -1,5 +1,6 @@
 //! Looks up commands with names of up to 16 bytes, which are nearly all that clients send: a name is two words, so a
-//! look-up is a multiplication and a comparison of words.
+//! look-up is a multiplication and a comparison of words. Names of up to eight bytes that are all in upper or all in
+//! lower case, as libraries send them, are one word, which is read as it is.
 
 use crate::Spec;
 use crate::spec::CommandId;
@@ -16,11 +17,19 @@ pub(crate) struct ShortNames {
     places: Box<[Place]>,
     /// 64 less the number of bits of a place's index.
     shift: u32,
+    /// The commands of up to eight bytes, each in upper and in lower case; laid out as `places`.
+    one_case: Box<[OneCase]>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Place {
     words: Words,
+    command: Option<(&'static Spec, CommandId)>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct OneCase {
+    word: u64,
     command: Option<(&'static Spec, CommandId)>,
 }
 
@@ -36,6 +45,7 @@ impl ShortNames {
         let size = (count.max(1) * 4).next_power_of_two();
         ShortNames {
             places: vec![Place::default(); size].into_boxed_slice(),
+            one_case: vec![OneCase::default(); size].into_boxed_slice(),
             shift: u64::BITS - size.trailing_zeros(),
         }
     }
@@ -47,11 +57,44 @@ impl ShortNames {
             place = (place + 1) & (self.places.len() - 1);
         }
         self.places[place] = Place { words, command: Some((spec, id)) };
+        if spec.name.len() <= WORD {
+            self.insert_in_one_case(words.first, spec, id);
+            self.insert_in_one_case(raw_word(spec.name.to_ascii_uppercase().as_bytes()), spec, id);
+        }
     }
 
-    /// Finds the command with this name of up to [`SHORT_BYTES_MAX`] bytes, case-insensitively.
+    fn insert_in_one_case(&mut self, word: u64, spec: &'static Spec, id: CommandId) {
+        let mut place = self.place_of(word);
+        while self.one_case[place].command.is_some() {
+            place = (place + 1) & (self.one_case.len() - 1);
+        }
+        self.one_case[place] = OneCase { word, command: Some((spec, id)) };
+    }
+
+    /// Finds the command with this name of up to [`SHORT_BYTES_MAX`] bytes, case-insensitively. `followed` are the
+    /// name and the bytes after it.
     #[inline]
-    pub(crate) fn find(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
+    pub(crate) fn find(&self, name: &[u8], followed: &[u8]) -> Option<(&'static Spec, CommandId)> {
+        self.find_in_one_case(name, followed).or_else(|| self.find_in_any_case(name))
+    }
+
+    /// `None` also if the name is long, or too few bytes follow it to read a word at once.
+    #[inline]
+    fn find_in_one_case(&self, name: &[u8], followed: &[u8]) -> Option<(&'static Spec, CommandId)> {
+        let word = u64::from_le_bytes(*followed.first_chunk()?) & FIRST_BYTES.get(name.len())?;
+        let mut place = self.place_of(word);
+        loop {
+            let OneCase { word: known, command } = *self.one_case.get(place)?;
+            let (spec, id) = command?;
+            // The lengths differ if the name ends with zero bytes.
+            if known == word && spec.name.len() == name.len() {
+                return Some((spec, id));
+            }
+            place = (place + 1) & (self.one_case.len() - 1);
+        }
+    }
+
+    fn find_in_any_case(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
         let words = Words::of(name);
         let mut place = self.first_place(words);
         loop {
@@ -67,9 +110,26 @@ impl ShortNames {
 
     #[inline]
     fn first_place(&self, words: Words) -> usize {
-        let mixed = words.first ^ words.second.rotate_left(29);
-        (mixed.wrapping_mul(MULTIPLIER) >> self.shift) as usize
+        self.place_of(words.first ^ words.second.rotate_left(29))
     }
+
+    #[inline]
+    fn place_of(&self, word: u64) -> usize {
+        (word.wrapping_mul(MULTIPLIER) >> self.shift) as usize
+    }
+}
+
+/// The first `n` bytes of a word, for every `n`.
+const FIRST_BYTES: [u64; WORD + 1] = first_bytes();
+
+const fn first_bytes() -> [u64; WORD + 1] {
+    let mut masks = [u64::MAX; WORD + 1];
+    let mut count = 0;
+    while count < WORD {
+        masks[count] = (1 << (8 * count)) - 1;
+        count += 1;
+    }
+    masks
 }
 
 impl Words {
@@ -86,9 +146,15 @@ impl Words {
 /// Returns a name of up to eight bytes in lower case, filled up with zeros.
 #[inline]
 fn word_of(name: &[u8]) -> u64 {
+    to_lower_case(raw_word(name))
+}
+
+/// Returns a name of up to eight bytes as it is, filled up with zeros.
+#[inline]
+fn raw_word(name: &[u8]) -> u64 {
     let length = name.len();
     let part = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
-    let word = match length {
+    match length {
         0 => 0,
         1..4 => {
             // The middle byte is the first or the last one again if there are fewer than three.
@@ -100,8 +166,7 @@ fn word_of(name: &[u8]) -> u64 {
             let (first, last) = (part(&name[..4]), part(&name[length - 4..]));
             u64::from(first) | u64::from(last) << (8 * (length - 4))
         }
-    };
-    to_lower_case(word)
+    }
 }
 
 /// Converts the eight bytes of a word to lower case, as `u8::to_ascii_lowercase` does.
@@ -140,6 +205,26 @@ mod tests {
         let words: Vec<Words> = (0..=name.len()).map(|length| Words::of(&name[..length])).collect();
         assert_eq!(words[16], Words { first: word_of(b"abcdefgh"), second: word_of(b"ijklmnop") });
         assert!(words.iter().enumerate().all(|(at, one)| !words[..at].contains(one)));
+    }
+
+    #[test]
+    fn names_in_one_case_are_found_whatever_follows_them() {
+        let table = crate::Table::default();
+        for spec in table.iter().filter(|spec| spec.name.len() <= WORD) {
+            for name in [spec.name.to_owned(), spec.name.to_uppercase()] {
+                let followed = format!("{name}\r\n$3\r\nkey");
+                let found =
+                    table.short_names().find_in_one_case(name.as_bytes(), followed.as_bytes());
+                let at_the_end = table.find(name.as_bytes());
+                assert_eq!(found.map(|(spec, _)| spec.name), at_the_end.map(|spec| spec.name));
+            }
+        }
+        let of_no_command =
+            [("gett", "gett\r\n$1"), ("ge", "get\r\n$1\r"), ("get\0", "get\0\r\n$1")];
+        for (name, followed) in of_no_command {
+            let found = table.find_with_id(name.as_bytes(), followed.as_bytes());
+            assert!(found.is_none(), "{name:?}");
+        }
     }
 
     #[test]

@@ -374,7 +374,7 @@ impl Table {
     /// Returns the command with this name, case-insensitively.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static Spec> {
-        self.find_with_id(name).map(|(spec, _)| spec)
+        self.find_with_id(name, name).map(|(spec, _)| spec)
     }
 
     /// Returns the position of a command in the table.
@@ -383,15 +383,30 @@ impl Table {
             Some((root, sub)) => (root, Some(sub)),
             None => (spec.full_name, None),
         };
-        let Some((root, id)) = self.find_with_id(root.as_bytes()) else { return CommandId::NONE };
+        let Some((root, id)) = self.find_with_id(root.as_bytes(), root.as_bytes()) else {
+            return CommandId::NONE;
+        };
         let Some(sub) = sub else { return id };
         root.subcommand_position(sub.as_bytes())
             .map_or(CommandId::NONE, |position| id.subcommand(position))
     }
 
+    #[cfg(test)]
+    pub(crate) fn short_names(&self) -> &ShortNames {
+        &self.short
+    }
+
+    /// Finds the command with this name. `followed` are the name and any bytes after it: some make it faster.
     #[inline]
-    pub(crate) fn find_with_id(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
-        if name.len() <= SHORT_BYTES_MAX { self.short.find(name) } else { self.find_long(name) }
+    pub(crate) fn find_with_id(
+        &self,
+        name: &[u8],
+        followed: &[u8],
+    ) -> Option<(&'static Spec, CommandId)> {
+        if name.len() > SHORT_BYTES_MAX {
+            return self.find_long(name);
+        }
+        self.short.find(name, followed)
     }
 
     /// Finds a command with a long name: there are few, and they are seldom used.
