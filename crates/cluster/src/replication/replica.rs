@@ -50,10 +50,17 @@ pub struct SlotReplica {
     /// The reign in which the last change was made. Together with the table's version it is the slot's position.
     written_in: LogIndex,
     downstreams: SmallVec<[Downstream; 1]>,
+    /// Most slots have none. One box for all of it keeps a slot small (`slot_state::THREE_LINES`).
+    history: Option<Box<History>>,
+}
+
+/// Memories of a slot from the time before its present holders.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct History {
     /// Removals since a copy went away.
-    past: Option<Box<Past>>,
+    past: Option<Past>,
     /// Acknowledgements at the end of the last reign in which this node was primary.
-    deposed: Option<Box<Deposed>>,
+    deposed: Option<Deposed>,
 }
 
 /// The acknowledged frames at the end of a reign of this node. Held replies of that reign are judged by these
@@ -90,7 +97,7 @@ impl SlotReplica {
     }
 
     pub fn past(&self) -> Option<&Past> {
-        self.past.as_deref()
+        self.history.as_ref()?.past.as_ref()
     }
 
     #[inline]
@@ -141,7 +148,7 @@ impl SlotReplica {
     /// Returns whether the slot was once at this position and all changes since are known.
     pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
         let now = self.position(table);
-        then == now || self.past.as_ref().is_some_and(|past| past.leads_from(then, now))
+        then == now || self.past().is_some_and(|past| past.leads_from(then, now))
     }
 
     /// Returns whether a command's changes to the slot must be recorded, because another node gets them or they
@@ -149,7 +156,7 @@ impl SlotReplica {
     /// was made in.
     #[inline]
     pub fn wants_effects(&self) -> bool {
-        !self.downstreams.is_empty() || self.past.is_some() || self.written_in != self.reign
+        !self.downstreams.is_empty() || self.past().is_some() || self.written_in != self.reign
     }
 
     /// Returns whether this node serves the slot and its changes need no recording.
@@ -213,7 +220,8 @@ impl SlotReplica {
             let acked = acked.map(|downstream| {
                 (downstream.link(), downstream.acked(links.acked(downstream.link())))
             });
-            self.deposed = Some(Box::new(Deposed { reign: self.reign, acked: acked.collect() }));
+            let deposed = Deposed { reign: self.reign, acked: acked.collect() };
+            self.history.get_or_insert_default().deposed = Some(deposed);
         }
         self.downstreams.clear();
     }
@@ -316,17 +324,22 @@ impl SlotReplica {
 
     /// Remembers removals from this version on, as long as the slot is held; `None` stops it.
     pub(crate) fn remember_removals(&mut self, since: Option<Version>) {
-        self.past = match since.filter(|_| self.holds()) {
+        match since.filter(|_| self.holds()) {
             Some(since) => {
-                let past = self.past.take();
-                Some(past.unwrap_or_else(|| Box::new(Past::since(since))))
+                let history = self.history.get_or_insert_default();
+                history.past.get_or_insert_with(|| Past::since(since));
             }
-            None => None,
-        };
+            None => {
+                self.history.take_if(|history| {
+                    history.past = None;
+                    history.deposed.is_none()
+                });
+            }
+        }
     }
 
     pub(crate) fn past_mut(&mut self) -> Option<&mut Past> {
-        self.past.as_deref_mut()
+        self.history.as_mut()?.past.as_mut()
     }
 
     // ---- Feeds.
@@ -393,7 +406,8 @@ impl SlotReplica {
 
     /// Returns the last acknowledged frame of a link at the end of this reign, if it was this node's last reign.
     pub(crate) fn acked_in(&self, reign: LogIndex, link: LinkId) -> Option<FrameNumber> {
-        let deposed = self.deposed.as_ref().filter(|deposed| deposed.reign == reign)?;
+        let deposed = self.history.as_ref()?.deposed.as_ref();
+        let deposed = deposed.filter(|deposed| deposed.reign == reign)?;
         deposed.acked.iter().find(|(known, _)| *known == link).map(|(_, acked)| *acked)
     }
 }
