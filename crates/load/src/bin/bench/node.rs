@@ -53,7 +53,7 @@ impl Case {
     }
 
     /// Returns whether the case's name has all of these words.
-    fn has(self, words: &[String]) -> bool {
+    pub(crate) fn has(self, words: &[String]) -> bool {
         let name = self.to_string();
         let has = |word: &String| name.split(' ').any(|part| part.eq_ignore_ascii_case(word));
         words.iter().all(has)

@@ -44,12 +44,10 @@ pub(crate) fn run(tools: &Tools, before: &PathBuf, options: &Options) -> io::Res
         side("of three", &three.servers[0], served),
     ];
     println!("CPU per operation, and its share of the earlier build's ({} rounds)", options.rounds);
-    for pipeline in [1, 16, 64] {
-        for set in [false, true] {
-            compare(case(set, pipeline), &sides, options.rounds)?;
-        }
-    }
-    Ok(())
+    let cases =
+        [1, 16, 64].into_iter().flat_map(|pipeline| [case(false, pipeline), case(true, pipeline)]);
+    let mut chosen = cases.filter(|case| case.has(&options.only));
+    chosen.try_for_each(|case| compare(case, &sides, options.rounds))
 }
 
 fn case(set: bool, pipeline: usize) -> Case {
