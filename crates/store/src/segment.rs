@@ -98,7 +98,7 @@ impl Segment {
             if *entry == EMPTY || entry.tag() > tag {
                 return None;
             }
-            if entry.tag() == tag && item_at(*entry).key() == key {
+            if entry.tag() == tag && is_same(item_at(*entry).key(), key) {
                 return Some(EntryIndex(at));
             }
             at += 1;
@@ -347,6 +347,21 @@ impl Drop for Segment {
                 drop(own_item(*entry));
             }
         }
+    }
+}
+
+/// Compares two keys; those of 8 to 16 bytes, which are most, as two words that may overlap.
+#[inline]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    const WORD: usize = 8;
+    if one.len() != other.len() || one.len() > 2 * WORD {
+        return one == other;
+    }
+    match (one.first_chunk::<WORD>(), one.last_chunk::<WORD>()) {
+        (Some(first), Some(last)) => {
+            Some(first) == other.first_chunk() && Some(last) == other.last_chunk()
+        }
+        (None, _) | (_, None) => one == other,
     }
 }
 
