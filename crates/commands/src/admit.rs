@@ -34,7 +34,7 @@ fn slots_in(locks: LockSet) -> Vec<Slot> {
     }
 }
 
-pub enum Admission {
+pub(crate) enum Admission {
     Run(&'static Spec, LockSet),
     /// The command runs with EXEC; the reply is written.
     Queued,
@@ -43,8 +43,7 @@ pub enum Admission {
 }
 
 /// Decides on a request. Errors are written to `reply` and change nothing except the state of an open transaction.
-#[inline]
-pub fn admit(
+pub(crate) fn admit(
     request: &Request<'_>,
     session: &mut Session,
     env: &CommandEnv,
@@ -56,16 +55,16 @@ pub fn admit(
     }
 }
 
-/// Admits a command on one key that passes every check. `None` if the full checks must decide. Nearly all commands
-/// take this path, which avoids moving an `Admission` around.
+/// Admits a command on one key of this node that passes every check, and returns its slot. `None` if the full checks
+/// must decide. Nearly all commands take this path, which avoids moving an `Admission` around.
 #[inline]
-fn admit_at_once(
+pub(crate) fn admit_at_once(
     request: &Request<'_>,
     session: &Session,
     env: &CommandEnv,
 ) -> Option<(&'static Spec, Slot)> {
     const OTHERWISE: Flags = Flags::of(&[Flag::WholeKeyspace, Flag::NotKeys]);
-    if session.is_on_replica_port() {
+    if session.is_on_replica_port() || session.reads_backups {
         return None;
     }
     let spec = request.spec?;
@@ -78,7 +77,8 @@ fn admit_at_once(
     (is_admitted && env.cluster.is_mine(slot)).then_some((spec, slot))
 }
 
-fn admit_by_all_checks(
+/// Decides on any other request; see [`admit`].
+pub(crate) fn admit_by_all_checks(
     request: &Request<'_>,
     session: &mut Session,
     env: &CommandEnv,

@@ -20,7 +20,7 @@ pub struct Context<'a> {
     /// The running command, for its name in errors.
     pub spec: &'static Spec,
     /// The first key with its slot and hash, computed when the request was prepared.
-    pub first_key: Option<Key<'a>>,
+    pub first_key: Option<&'a Key<'a>>,
 }
 
 impl<'a> Context<'a> {
@@ -28,7 +28,7 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn key(&self, index: usize) -> Key<'a> {
         match self.first_key {
-            Some(key) if index == self.spec.keys.first => key,
+            Some(key) if index == self.spec.keys.first => *key,
             Some(_) | None => self.keys.key(self.args.at(index)),
         }
     }

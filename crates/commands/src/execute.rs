@@ -7,14 +7,15 @@ use std::collections::BTreeSet;
 use cluster::map::NodeId;
 use cluster::serving::{
     Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlot, ServedSlots,
-    ServingPlane,
+    ServingPlane, WalkedCopies,
 };
 use placement::{Slot, SplitMix64};
 use resp::{Output, Reply};
 
+use crate::admit::{Admission, admit_at_once, admit_by_all_checks};
 use crate::{
-    Admission, CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request,
-    Session, Slots, Spec, admit, run,
+    CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request, Session,
+    Slots, Spec, run,
 };
 
 /// The node-wide rules for running commands.
@@ -60,6 +61,12 @@ pub enum Executed {
     LeftOut(Slot, Obstacle),
 }
 
+/// Takes the locks of a command's slots.
+pub trait TakeLocks<'p, P: ServingPlane> {
+    fn take_one(&mut self, slot: Slot) -> P::Guard<'p>;
+    fn take(&mut self, locks: LockSet) -> LockedSlots<'p, P>;
+}
+
 /// A host created for one command.
 pub struct OwnHost<T>(pub T);
 
@@ -79,7 +86,8 @@ impl<T> DerefMut for OwnHost<T> {
     }
 }
 
-/// Executes a request. `lock` takes the locks it needs (first that of a foreign slot, while promotions are pending), `host` provides the node's interface.
+/// Executes a request. `locks` takes the locks it needs (first that of a foreign slot, while promotions are pending),
+/// `host` provides the node's interface.
 #[inline]
 pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
@@ -87,54 +95,85 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     output: &mut Output,
     plane: &'p P,
     resources: CommandResources<'_>,
-    mut lock: impl FnMut(LockSet) -> LockedSlots<'p, P>,
+    mut locks: impl TakeLocks<'p, P>,
+    host: impl FnOnce(&'static Spec) -> H,
+) -> Executed {
+    let Some((spec, slot)) = admit_at_once(request, session, resources.env) else {
+        return execute_with_all_checks(request, session, output, plane, resources, locks, host);
+    };
+    let access = access(spec, session, resources.rules);
+    if !resources.rules.has_lease {
+        return Executed::Fenced;
+    }
+    let CommandResources { env, outcome, effects, rng, .. } = resources;
+    let reply = Reply::new(output, session.protocol);
+    let command = Command { request, spec, env, outcome, rng, walks: access.walks };
+    let run = |slots: &mut dyn Slots| command.run(slots, reply, session, host);
+    execute_on_one(plane, slot, locks.take_one(slot), &access, effects, run)
+}
+
+/// Executes a request that needs more checks or other slots than the one of its key.
+#[inline(never)]
+fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
+    request: &Request<'_>,
+    session: &mut Session,
+    output: &mut Output,
+    plane: &'p P,
+    resources: CommandResources<'_>,
+    mut locks: impl TakeLocks<'p, P>,
     host: impl FnOnce(&'static Spec) -> H,
 ) -> Executed {
     let CommandResources { env, rules, outcome, effects, rng } = resources;
-    if !env.cluster.serves_all()
-        && let Some(slot) = foreign_slot(request, env)
+    if let Some(slot) = foreign_slot(request, env)
         && plane.has_pending_promotions()
-        && awaits_promotion(&lock(LockSet::One(slot)))
+        && awaits_promotion(&locks.take(LockSet::One(slot)))
     {
         return Executed::Park(slot, Obstacle::Handover);
     }
     let mut reply = Reply::new(output, session.protocol);
-    let (spec, locks) = match admit(request, session, env, &mut reply) {
-        Admission::Run(spec, locks) => (spec, locks),
+    let (spec, needed) = match admit_by_all_checks(request, session, env, &mut reply) {
+        Admission::Run(spec, needed) => (spec, needed),
         Admission::Queued => return Executed::Queued,
         Admission::Refused(error) => return Executed::Refused(error),
     };
-    if !rules.has_lease && locks != LockSet::None {
+    if !rules.has_lease && needed != LockSet::None {
         return Executed::Fenced;
     }
     let access = access(spec, session, rules);
-    let locked = lock(locks);
-    let mut host = host(spec);
-    let run = |slots: &mut dyn Slots| {
-        let keys = Keys::new(slots, env, outcome, rng).walking(access.walks);
-        let (args, first_key) = (request.args, request.key);
-        let mut context = Context { args, keys, reply, session, host: &mut *host, spec, first_key };
-        run(&mut context)
-    };
+    let locked = locks.take(needed);
+    if access.need.reads_copy
+        && let Some(slot) = pending_slot(&locked, env, rules.pending)
+    {
+        return Executed::Redirect(slot);
+    }
+    let command = Command { request, spec, env, outcome, rng, walks: access.walks };
+    let run = |slots: &mut dyn Slots| command.run(slots, reply, session, host);
     if access.need.reads_copy {
-        if let Some(slot) = pending_slot(&locked, env, rules.pending) {
-            return Executed::Redirect(slot);
-        }
         return execute_on_several(plane, locked, access, effects, run);
     }
     match locked.into_one() {
+        Ok((slot, state)) => execute_on_one(plane, slot, state, &access, effects, run),
         Err(locked) => execute_on_several(plane, locked, access, effects, run),
-        Ok((slot, state)) => {
-            let mut slot = match ServedSlot::open(plane, slot, state, &access, effects) {
-                Ok(slot) => slot,
-                Err(denied) => return denied.into(),
-            };
-            let ending = run(&mut slot);
-            match slot.finish(access.waits_for_backups) {
-                None => Executed::RanPlainly(ending),
-                Some(finished) => Executed::Ran { ending, finished, relies_on_lease: true },
-            }
-        }
+    }
+}
+
+#[inline]
+fn execute_on_one<'p, P: ServingPlane>(
+    plane: &'p P,
+    slot: Slot,
+    state: P::Guard<'p>,
+    access: &Access,
+    effects: &mut EffectLog,
+    run: impl FnOnce(&mut dyn Slots) -> Ending,
+) -> Executed {
+    let mut slot = match ServedSlot::open(plane, slot, state, access, effects) {
+        Ok(slot) => slot,
+        Err(denied) => return denied.into(),
+    };
+    let ending = run(&mut slot);
+    match slot.finish(access.waits_for_backups) {
+        None => Executed::RanPlainly(ending),
+        Some(finished) => Executed::Ran { ending, finished, relies_on_lease: true },
     }
 }
 
@@ -155,6 +194,34 @@ fn execute_on_several<'p, P: ServingPlane>(
     }
     let relies_on_lease = !slots.is_empty();
     Executed::Ran { ending, finished: slots.finish(), relies_on_lease }
+}
+
+/// An admitted command.
+struct Command<'a> {
+    request: &'a Request<'a>,
+    spec: &'static Spec,
+    env: &'a CommandEnv,
+    outcome: &'a mut Outcome,
+    rng: &'a mut SplitMix64,
+    walks: WalkedCopies,
+}
+
+impl Command<'_> {
+    /// Runs it on its open slots.
+    #[inline]
+    fn run<H: DerefMut<Target: Host + Sized>>(
+        self,
+        slots: &mut dyn Slots,
+        reply: Reply<'_>,
+        session: &mut Session,
+        host: impl FnOnce(&'static Spec) -> H,
+    ) -> Ending {
+        let Command { request, spec, env, outcome, rng, walks } = self;
+        let mut host = host(spec);
+        let keys = Keys::new(slots, env, outcome, rng).walking(walks);
+        let (args, first_key) = (request.args, request.key.as_ref());
+        run(&mut Context { args, keys, reply, session, host: &mut *host, spec, first_key })
+    }
 }
 
 impl From<Denied> for Executed {

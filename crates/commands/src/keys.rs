@@ -20,8 +20,8 @@ pub trait Slots {
     /// releases the previous one.
     fn table(&mut self, slot: Slot) -> &SlotTable;
 
-    /// Records the use of an item, for eviction.
-    fn touch(&mut self, slot: Slot, at: At, touch: Touch);
+    /// Records the use of an item, for eviction, and returns the item.
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_>;
 
     /// Applies an effect and records it for the backups.
     fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied;
@@ -59,8 +59,8 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
     }
 
     #[inline]
-    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
-        ServedSlots::touch(self, slot, at, touch);
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_> {
+        ServedSlots::touch(self, slot, at, touch)
     }
 
     #[inline]
@@ -96,8 +96,8 @@ impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
     }
 
     #[inline]
-    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
-        ServedSlot::touch(self, slot, at, touch);
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_> {
+        ServedSlot::touch(self, slot, at, touch)
     }
 
     #[inline]
@@ -138,6 +138,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
+    #[inline]
     pub fn new(
         slots: &'a mut dyn Slots,
         env: &'a CommandEnv,
@@ -148,6 +149,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Sets the copies that a command on the whole keyspace covers.
+    #[inline]
     #[must_use]
     pub fn walking(self, walks: WalkedCopies) -> Keys<'a> {
         Keys { walks, ..self }
@@ -407,8 +409,7 @@ impl<'a> Keys<'a> {
     #[inline]
     fn touched(&mut self, key: &Key<'_>, at: At) -> Found<'_> {
         let touch = self.touch();
-        self.slots.touch(key.slot(), at, touch);
-        self.slots.table(key.slot()).found(at)
+        self.slots.touch(key.slot(), at, touch)
     }
 
     fn apply_to(&mut self, slot: Slot, effect: &Effect<'_>) {
@@ -418,6 +419,7 @@ impl<'a> Keys<'a> {
         self.outcome.changes += 1;
     }
 
+    #[inline]
     fn touch(&mut self) -> Touch {
         if self.no_touch {
             return Touch::Nothing;

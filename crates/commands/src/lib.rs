@@ -42,11 +42,11 @@ mod help; //        HELP of every container of subcommands.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing; // A node without sockets, for tests and fuzzing.
 
-pub use admit::{Admission, LockSet, admit, needs_memory};
+pub use admit::{LockSet, needs_memory};
 pub use args::{Args, OwnedArgs};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
-pub use execute::{CommandResources, Executed, OwnHost, ServingRules, execute};
+pub use execute::{CommandResources, Executed, OwnHost, ServingRules, TakeLocks, execute};
 pub use glob::glob_matches;
 pub use histogram::Histogram;
 pub use host::{

@@ -12,16 +12,17 @@ use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use settings::{DebugClients, NotifyClasses, Settings};
 use store::{
-    AccessTracking, Applied, At, Digest, Effect, Recorded, Seed, SlotTable, Touch, UnixMillis,
-    digest_of,
+    AccessTracking, Applied, At, Digest, Effect, Found, Recorded, Seed, SlotTable, Touch,
+    UnixMillis, digest_of,
 };
 
 pub use self::bus::Bus;
 pub use self::host::TestHost;
+use crate::admit::{Admission, admit};
 use crate::cluster::View;
 use crate::{
-    Admission, Announcement, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session,
-    Slots, Table, admit, run,
+    Announcement, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
+    run,
 };
 
 const SEED: u64 = 1;
@@ -40,8 +41,8 @@ impl Slots for TestSlots {
         self.table_mut(slot)
     }
 
-    fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
-        self.table_mut(slot).touch(at, touch);
+    fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_> {
+        self.table_mut(slot).touch(at, touch)
     }
 
     fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
@@ -256,7 +257,7 @@ impl TestNode {
                 session: &mut session,
                 host: &mut self.host,
                 spec,
-                first_key: request.key,
+                first_key: request.key.as_ref(),
             };
             run(&mut context);
         }

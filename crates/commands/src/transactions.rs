@@ -196,7 +196,7 @@ fn run_queued(context: &mut Context<'_>, command: &Queued) {
         session: &mut *context.session,
         host: &mut *context.host,
         spec: command.spec,
-        first_key,
+        first_key: first_key.as_ref(),
     });
     context.keys.outcome.ran_in_exec.push((command.spec, ending));
 }

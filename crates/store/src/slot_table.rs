@@ -214,14 +214,15 @@ impl SlotTable {
         self.index.expiry(at)
     }
 
-    /// Records a use of the item. Writes to it only if that changes its mark.
+    /// Records a use of the item, and returns it. Writes to it only if that changes its mark.
     #[inline]
-    pub fn touch(&mut self, at: At, touch: Touch) {
+    pub fn touch(&mut self, at: At, touch: Touch) -> Found<'_> {
         let old = self.index.item(at).mark();
         let new = touch.used(old);
         if new != old {
             self.index.change(at, |item| item.set_mark(new));
         }
+        self.found(at)
     }
 
     /// Looks up a key without recording a use.

@@ -2,7 +2,7 @@
 //! all commands take it, and on a plain slot (`SlotState::is_plain`) clustering costs them nothing.
 
 use placement::Slot;
-use store::{Applied, At, Effect, SlotTable, Touch};
+use store::{Applied, At, Effect, Found, SlotTable, Touch};
 
 use super::effects::EffectLog;
 use super::slots::{
@@ -46,10 +46,11 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
         &self.state.table
     }
 
+    /// Records the use of an item, for eviction, and returns the item.
     #[inline]
-    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_> {
         self.check(slot);
-        self.state.table.touch(at, touch);
+        self.state.table.touch(at, touch)
     }
 
     /// Carries out an effect and records it for the backups.
@@ -68,7 +69,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
 
     /// Ships the changes, releases the lock, and returns the acknowledgements that the reply must wait for.
     /// `None` if nothing was recorded for backups and no earlier write is unacknowledged; always on a plain slot.
-    #[inline]
+    #[inline(always)]
     pub fn finish(mut self, waits_for_backups: bool) -> Option<Finished> {
         if self.state.is_plain() || self.effects.is_empty() && !self.must_wait(waits_for_backups) {
             return None; // Dropping it publishes the counts.

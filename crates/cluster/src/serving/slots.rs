@@ -8,7 +8,9 @@ use core::ops::DerefMut;
 
 use placement::Slot;
 use smallvec::SmallVec;
-use store::{Applied, At, Effect, Expired, Key, Seed, SlotTable, Touch, UnixMillis, Version};
+use store::{
+    Applied, At, Effect, Expired, Found, Key, Seed, SlotTable, Touch, UnixMillis, Version,
+};
 
 use super::access::{Need, Obstacle, SlotAccess};
 use super::effects::EffectLog;
@@ -343,13 +345,12 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
     }
 
-    /// Records the use of an item, for eviction.
+    /// Records the use of an item that this node serves, for eviction, and returns the item.
     #[inline]
-    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) {
+    pub fn touch(&mut self, slot: Slot, at: At, touch: Touch) -> Found<'_> {
         let state = state_in(&mut self.held, slot);
-        if state.replica.is_serving() {
-            state.table.touch(at, touch);
-        }
+        let touch = if state.replica.is_serving() { touch } else { Touch::Nothing };
+        state.table.touch(at, touch)
     }
 
     /// Returns whether the slot may be changed now: this node serves it, it has enough copies, and it is not

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use cluster::serving::{Finished, LockedSlots};
 use commands::{
-    CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, Request, ServingRules,
-    execute, needs_memory,
+    CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, ReplyMode, Request,
+    ServingRules, TakeLocks, execute, needs_memory,
 };
 use placement::Slot;
 use resp::{Mark, Output};
@@ -46,16 +46,25 @@ impl<'s> Worker<'s> {
                 self.queue_behind(index, request);
                 continue;
             }
-            let alone = request.is_timed_alone();
-            if alone {
-                time.begin_alone();
-            }
-            self.execute(index, place + step, request, held, &mut output);
-            if alone {
-                let took = time.end_alone();
-                // A parked command is recorded when it is done.
-                if self.connections[index].waiting.is_none() {
-                    self.note_alone(index, request, took);
+            let place = place + step;
+            if request.is_timed_alone() {
+                self.execute_timed(index, place, request, held, &mut output, time);
+            } else if self.is_restricted(index) {
+                self.execute_restricted(index, place, request, held, &mut output);
+            } else {
+                let start = output.mark();
+                let executed = self.execute_on_slots(index, place, request, held, &mut output);
+                let is_plain = matches!(executed, Executed::RanPlainly(Ending::Done));
+                if is_plain {
+                    self.conclude_plainly(index);
+                } else {
+                    self.conclude(index, request, executed, &mut output, start);
+                }
+                if self.has_events() {
+                    self.publish_events(index, &mut output, start);
+                }
+                if is_plain {
+                    continue; // It cannot have closed the connection.
                 }
             }
             if self.connections[index].session.closing {
@@ -69,8 +78,40 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// Runs the request at `place` in its batch.
-    fn execute(
+    /// Returns whether a request may have to wait or be refused for want of memory or by CLIENT PAUSE, or may get no reply.
+    #[inline]
+    fn is_restricted(&self, index: usize) -> bool {
+        self.settings.maxmemory != 0
+            || self.refused.is_some()
+            || self.paused.is_some()
+            || self.connections[index].session.replies != ReplyMode::Sent
+    }
+
+    #[inline]
+    fn has_events(&self) -> bool {
+        !self.outcome.events.is_empty() || !self.branch.outbox.is_empty()
+    }
+
+    fn execute_timed(
+        &mut self,
+        index: usize,
+        place: usize,
+        request: &Request<'_>,
+        held: &mut EarlyLocks<'s>,
+        output: &mut Output,
+        time: &mut BatchTime,
+    ) {
+        time.begin_alone();
+        self.execute_restricted(index, place, request, held, output);
+        let took = time.end_alone();
+        // A parked command is recorded when it is done.
+        if self.connections[index].waiting.is_none() {
+            self.note_alone(index, request, took);
+        }
+    }
+
+    /// Runs the request at `place` in its batch, under whatever restrictions there are.
+    fn execute_restricted(
         &mut self,
         index: usize,
         place: usize,
@@ -96,12 +137,12 @@ impl<'s> Worker<'s> {
         if self.connections[index].waiting.is_some() {
             self.connections[index].session.replies = replies; // The command has not run.
         }
-        if !self.outcome.events.is_empty() || !self.branch.outbox.is_empty() {
+        if self.has_events() {
             self.publish_events(index, output, start);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn execute_on_slots(
         &mut self,
         index: usize,
@@ -128,8 +169,8 @@ impl<'s> Worker<'s> {
             rng: &mut self.rng,
         };
         let (branch, now) = (&mut self.branch, self.env.now);
-        let lock = |locks| lock(&shared.data, locks, place, held);
-        execute(request, session, output, &shared.data, resources, lock, move |spec| {
+        let locks = BatchLocks { data: &shared.data, place, held };
+        execute(request, session, output, &shared.data, resources, locks, move |spec| {
             OwnHost(NodeHost {
                 shared,
                 card,
@@ -144,8 +185,17 @@ impl<'s> Worker<'s> {
         })
     }
 
-    /// Acts on the outcome of a request whose reply began at `start`.
+    /// Acts on a command that ran on one slot and needs no acknowledgement.
     #[inline]
+    fn conclude_plainly(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        connection.gate.rely_on_lease();
+        if connection.slot_wait.is_some() {
+            self.note_stall(index);
+        }
+    }
+
+    /// Acts on the outcome of a request whose reply began at `start`.
     fn conclude(
         &mut self,
         index: usize,
@@ -156,11 +206,7 @@ impl<'s> Worker<'s> {
     ) {
         match executed {
             Executed::RanPlainly(ending) => {
-                let connection = &mut self.connections[index];
-                connection.gate.rely_on_lease();
-                if connection.slot_wait.is_some() {
-                    self.note_stall(index);
-                }
+                self.conclude_plainly(index);
                 if ending == Ending::Failed {
                     self.shared.watching.commands[self.number].failed(request.command);
                 }
@@ -294,29 +340,37 @@ impl<'s> Worker<'s> {
     }
 }
 
-/// Locks the slots of the command at `place`, with the lock that the batch holds for it if there is one.
-#[inline]
-fn lock<'s>(
+/// Takes the locks of the command at `place`: the lock that the batch holds for it if there is one.
+struct BatchLocks<'a, 's> {
     data: &'s Data,
-    locks: LockSet,
     place: usize,
-    held: &mut EarlyLocks<'s>,
-) -> LockedSlots<'s, Data> {
-    let early = held.get_mut(place).and_then(Option::take);
-    match (&locks, early) {
-        // It may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
-        (LockSet::None, _) => held.clear(),
-        (LockSet::One(slot), Some(guard)) => return LockedSlots::one(*slot, guard),
-        (LockSet::One(slot), None) => {
-            if let Some(guard) = data.keyspace.try_lock(*slot) {
-                return LockedSlots::one(*slot, guard);
-            }
-            held.clear(); // This thread is about to wait.
-        }
-        (LockSet::Several(_) | LockSet::AsNeeded | LockSet::All { .. }, early) => {
-            drop(early);
-            held.clear();
-        }
+    held: &'a mut EarlyLocks<'s>,
+}
+
+impl<'s> BatchLocks<'_, 's> {
+    #[inline]
+    fn early(&mut self) -> Option<SlotGuard<'s>> {
+        self.held.get_mut(self.place).and_then(Option::take)
     }
-    LockedSlots::lock(data, locks)
+}
+
+impl<'s> TakeLocks<'s, Data> for BatchLocks<'_, 's> {
+    #[inline]
+    fn take_one(&mut self, slot: Slot) -> SlotGuard<'s> {
+        let keyspace = &self.data.keyspace;
+        if let Some(guard) = self.early().or_else(|| keyspace.try_lock(slot)) {
+            return guard;
+        }
+        self.held.clear(); // This thread is about to wait.
+        keyspace.lock_one(slot)
+    }
+
+    fn take(&mut self, locks: LockSet) -> LockedSlots<'s, Data> {
+        if let LockSet::One(slot) = locks {
+            return LockedSlots::one(slot, self.take_one(slot));
+        }
+        // A command without slots may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
+        self.held.clear();
+        LockedSlots::lock(self.data, locks)
+    }
 }

@@ -14,7 +14,7 @@ use cluster::serving::{
 };
 use commands::testing::TestHost;
 use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, Session};
-use commands::{CommandResources, OwnedArgs, Table, execute};
+use commands::{CommandResources, OwnedArgs, Table, TakeLocks, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
 use settings::NotifyClasses;
@@ -53,6 +53,19 @@ pub(super) struct Counter {
     pub fence_is_up: bool,
     /// True if memory is full and nothing may be evicted.
     pub is_full: bool,
+}
+
+/// The locks of a process; nobody else ever holds one.
+struct PlaneLocks<'p>(&'p SimPlane);
+
+impl<'p> TakeLocks<'p, SimPlane> for PlaneLocks<'p> {
+    fn take_one(&mut self, slot: Slot) -> <SimPlane as ServingPlane>::Guard<'p> {
+        self.0.lock_slot(slot)
+    }
+
+    fn take(&mut self, locks: LockSet) -> LockedSlots<'p, SimPlane> {
+        LockedSlots::lock(self.0, locks)
+    }
 }
 
 /// One client's connection.
@@ -265,9 +278,8 @@ impl Node {
         }
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
         let plane = &self.plane;
-        let lock = |locks| LockedSlots::lock(plane, locks);
         let resources = CommandResources { env: &env, rules, outcome, effects, rng };
-        execute(&parsed, &mut line.session, output, plane, resources, lock, |_| host)
+        execute(&parsed, &mut line.session, output, plane, resources, PlaneLocks(plane), |_| host)
     }
 
     fn versions(&self, slots: &BTreeSet<Slot>) -> Vec<(Slot, store::Version)> {
