@@ -78,8 +78,9 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
     }
 
     #[inline]
-    fn must_wait(&self, waits_for_backups: bool) -> bool {
-        waits_for_backups && self.state.replica.has_unacknowledged(|link| self.plane.acked(link))
+    fn must_wait(&mut self, waits_for_backups: bool) -> bool {
+        let plane = self.plane;
+        waits_for_backups && self.state.replica.has_unacknowledged(|link| plane.acked(link))
     }
 
     fn finish_recorded(&mut self, waits_for_backups: bool) -> Option<Finished> {

@@ -22,6 +22,8 @@ struct Desk {
     links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
     epoch: Cell<u64>,
     congested: Cell<Option<LinkId>>,
+    /// Number of times that a link was looked up for its acknowledgement.
+    lookups: Cell<u32>,
 }
 
 impl LinkProgress for Desk {
@@ -34,6 +36,7 @@ impl LinkProgress for Desk {
     }
 
     fn acked(&self, link: LinkId) -> FrameNumber {
+        self.lookups.set(self.lookups.get() + 1);
         FrameNumber(self.links.borrow().get(&link).map_or(0, |(_, acked)| *acked))
     }
 }
@@ -104,8 +107,8 @@ fn bucket(key: &str, reign: LogIndex, holders: &[NodeId]) -> Bucket {
 impl Desk {
     fn new() -> Desk {
         let (slots, links) = (RefCell::default(), RefCell::default());
-        let congested = Cell::new(None);
-        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested }
+        let (congested, lookups) = (Cell::new(None), Cell::new(0));
+        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested, lookups }
     }
 
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
@@ -129,6 +132,14 @@ impl Desk {
                 let _ = served.apply(key.slot(), &put, change());
             }
         })
+    }
+
+    /// Reads a key as a command of one slot does, and returns whether the reply waits for a backup.
+    fn read_waits(&self, key: &str) -> bool {
+        let (slot, mut effects) = (Slot::of(key.as_bytes()), EffectLog::default());
+        let state = self.lock_slot(slot);
+        let served = ServedSlot::open(self, slot, state, &access(true), &mut effects).unwrap();
+        served.finish(true).is_some_and(|finished| !finished.tickets.is_empty())
     }
 
     fn run(&self, locks: LockSet, work: impl FnOnce(&mut ServedSlots<'_, '_, Desk>)) -> Tickets {
@@ -186,6 +197,23 @@ fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
     assert_eq!(desk.release(&tickets), Ok(false));
     desk.map_says("a", REIGN, &[ME]);
     assert_eq!(desk.release(&tickets), Ok(true), "the backup is out of the map");
+}
+
+#[test]
+fn a_read_waits_for_the_writes_before_it_and_once_they_are_acknowledged_asks_no_link() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    for number in 1..=2 {
+        desk.write(&["a"]);
+        assert!(desk.read_waits("a"));
+        desk.ack(FIRST, number);
+        assert!(!desk.read_waits("a"));
+        desk.lookups.set(0);
+        assert!(!desk.read_waits("a"));
+        assert_eq!(desk.lookups.get(), 0);
+    }
+    desk.refuse(FIRST, "a", 2);
+    assert!(desk.read_waits("a"), "the backup lacks what the read has seen");
 }
 
 /// Finding 1: a deposed primary must not take the acknowledgement of a refused frame for one of the write.

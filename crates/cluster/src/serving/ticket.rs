@@ -46,10 +46,8 @@ pub enum ReplyVerdict {
 impl SlotReplica {
     /// Returns whether a backup in the wait set has not acknowledged all writes.
     #[inline]
-    pub fn has_unacknowledged(&self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
-        self.downstreams()
-            .iter()
-            .any(|downstream| downstream.wait(acked(downstream.link())).is_some())
+    pub fn has_unacknowledged(&mut self, acked: impl Fn(LinkId) -> FrameNumber) -> bool {
+        self.downstreams_mut().iter_mut().any(|downstream| downstream.is_awaited(&acked))
     }
 
     /// Returns the acknowledgements that a reply depending on the slot's content has to wait for; `None` if all
