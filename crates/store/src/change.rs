@@ -1,5 +1,6 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
+mod list; // Elements of lists.
 
 use std::sync::Arc;
 
@@ -54,6 +55,9 @@ impl ChangeInProgress<'_> {
             Some(OwnedMemory::Table(table)) if table.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::Table(table))
             }
+            Some(OwnedMemory::List(list)) if list.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::List(list))
+            }
             Some(_) | None => None,
         };
     }
@@ -99,6 +103,13 @@ impl SlotTable {
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
+            Effect::InsertElements { key, index, elements } => {
+                self.insert_elements(change, key, *index, elements);
+            }
+            Effect::SetElement { key, index, element } => {
+                self.set_element(change, key, *index, element);
+            }
+            Effect::RemoveElements { key, ranges } => self.remove_elements(change, key, ranges),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -178,7 +189,7 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) => Vec::new(),
+            StoredValue::Hash(_) | StoredValue::List(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -297,6 +308,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Integer(number) => ItemValue::Integer(*number),
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
+        NewValue::List(row) => list::list_value(row),
     }
 }
 

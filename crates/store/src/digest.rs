@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, HashValue, SlotTable, StoredValue};
+use crate::{Found, HashValue, ListValue, SlotTable, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,6 +26,7 @@ impl Digest {
             match found.value() {
                 StoredValue::String(string) => hasher.write(&string.to_bytes()),
                 StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
+                StoredValue::List(list) => write_elements(list, &mut hasher),
             }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
@@ -43,6 +44,13 @@ fn sum_of_pairs(hash: HashValue<'_>, seed: u64) -> u64 {
         value.with_text(|text| hasher.write(text));
         sum.wrapping_add(hasher.finish())
     })
+}
+
+fn write_elements(list: ListValue<'_>, hasher: &mut impl Hasher) {
+    for element in list.iter_from(0) {
+        hasher.write_usize(element.len());
+        element.with_text(|text| hasher.write(text));
+    }
 }
 
 /// Returns the fingerprint of a slot's content.

@@ -8,9 +8,10 @@ use containers::Row;
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
+use crate::list_value::ListValue;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, Seed, StoredValue, StringValue,
-    UnixMillis, Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, Seed, StoredValue,
+    StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -39,11 +40,15 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
+const INSERT_ELEMENTS_V1: u8 = 0x30;
+const SET_ELEMENT_V1: u8 = 0x31;
+const REMOVE_ELEMENTS_V1: u8 = 0x32;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
+const VALUE_LIST: u8 = 4;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -79,11 +84,16 @@ pub fn encode_item_as(found: &Found<'_>, version: Version, out: &mut Vec<u8>) {
 /// Appends an item with an empty value of its type; the value is sent separately.
 pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_item_head(out, ITEM_V1, found, found.item.version());
-    let tag = match found.value() {
+    put_string(out, value_tag(found), &[]);
+}
+
+/// Returns the tag of a value that is sent in pieces or parts.
+fn value_tag(found: &Found<'_>) -> u8 {
+    match found.value() {
         StoredValue::String(_) => VALUE_RAW,
         StoredValue::Hash(_) => VALUE_HASH,
-    };
-    put_string(out, tag, &[]);
+        StoredValue::List(_) => VALUE_LIST,
+    }
 }
 
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
@@ -92,16 +102,29 @@ pub fn encode_item_in_parts(
     out: &mut Vec<u8>,
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
-    let large = match found.value() {
-        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => table,
-        StoredValue::Hash(_) | StoredValue::String(_) => {
-            encode_item(found, out);
-            return appended(out);
+    match found.value() {
+        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => {
+            encode_entries_in_parts(found, table.entries(), out, appended);
         }
-    };
+        StoredValue::List(ListValue::Large(list)) if found.goes_in_parts() => {
+            encode_entries_in_parts(found, list.entries(), out, appended);
+        }
+        StoredValue::Hash(_) | StoredValue::List(_) | StoredValue::String(_) => {
+            encode_item(found, out);
+            appended(out);
+        }
+    }
+}
+
+fn encode_entries_in_parts<'a>(
+    found: &Found<'_>,
+    entries: impl Iterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+    mut appended: impl FnMut(&mut Vec<u8>),
+) {
     let mut row = Vec::new();
     let mut extent = ItemExtent::Whole;
-    let mut entries = large.entries().peekable();
+    let mut entries = entries.peekable();
     while let Some(entry) = entries.next() {
         row.extend_from_slice(entry);
         if row.len() >= PART_BYTES || entries.peek().is_none() {
@@ -120,7 +143,7 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
         ItemExtent::More => ITEM_PART_V1,
     };
     put_item_head(out, tag, found, found.item.version());
-    put_string(out, VALUE_HASH, row);
+    put_string(out, value_tag(found), row);
 }
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
@@ -173,6 +196,20 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_tag_key(out, REMOVE_FIELDS_V1, key);
             put_bytes(out, fields);
         }
+        Effect::InsertElements { key, index, elements } => {
+            put_tag_key(out, INSERT_ELEMENTS_V1, key);
+            put_varint(out, *index as u64);
+            put_bytes(out, elements);
+        }
+        Effect::SetElement { key, index, element } => {
+            put_tag_key(out, SET_ELEMENT_V1, key);
+            put_varint(out, *index as u64);
+            put_bytes(out, element);
+        }
+        Effect::RemoveElements { key, ranges } => {
+            put_tag_key(out, REMOVE_ELEMENTS_V1, key);
+            put_bytes(out, ranges);
+        }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
             put_expiry(out, *at);
@@ -214,6 +251,17 @@ pub fn decode_effect<'a>(
         }
         SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
+        INSERT_ELEMENTS_V1 => {
+            let (key, index) = (input.key(seed)?, input.index()?);
+            Effect::InsertElements { key, index, elements: input.row(1)? }
+        }
+        SET_ELEMENT_V1 => {
+            let (key, index) = (input.key(seed)?, input.index()?);
+            Effect::SetElement { key, index, element: input.one_element()? }
+        }
+        REMOVE_ELEMENTS_V1 => {
+            Effect::RemoveElements { key: input.key(seed)?, ranges: input.list_ranges()? }
+        }
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -272,6 +320,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
+        NewValue::List(row) => put_string(out, VALUE_LIST, row),
     }
 }
 
@@ -287,6 +336,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_HASH);
             put_varint(out, hash.row_len() as u64);
             hash.write_row(out);
+        }
+        StoredValue::List(list) => {
+            out.push(VALUE_LIST);
+            put_varint(out, list.row_len() as u64);
+            list.write_row(out);
         }
     }
 }
@@ -337,6 +391,23 @@ impl<'a> ByteReader<'a> {
         Row::check(bytes, width).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
     }
 
+    /// Reads the index of an element.
+    fn index(&mut self) -> Result<usize, DecodeError> {
+        usize::try_from(self.varint()?).map_err(|_| DecodeError::BadNumber)
+    }
+
+    /// Reads a row of exactly one element.
+    fn one_element(&mut self) -> Result<&'a [u8], DecodeError> {
+        let row = self.row(1)?;
+        if Row::new(row, 1).len() == 1 { Ok(row) } else { Err(DecodeError::BadNumber) }
+    }
+
+    /// Reads ranges of indices.
+    fn list_ranges(&mut self) -> Result<&'a [u8], DecodeError> {
+        let row = self.bytes()?;
+        if ListRanges::is_valid(row) { Ok(row) } else { Err(DecodeError::BadNumber) }
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -376,6 +447,7 @@ impl<'a> ByteReader<'a> {
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
+            VALUE_LIST => Ok(NewValue::List(self.row(1)?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

@@ -16,15 +16,18 @@
 //! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
 
+mod list; // The large list of an item.
+
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
-use containers::{Row, Table, block_bytes};
+use containers::{List, Row, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
+use crate::list_value::ListValue;
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
 
@@ -61,18 +64,24 @@ enum ValueKind {
     PackedHash = 4,
     /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
     HashTable = 5,
+    /// A list: its elements in a row.
+    PackedList = 6,
+    /// A list: a pointer from `Box<List>::into_raw`, which the item owns (`item/list.rs`).
+    LargeList = 7,
 }
 
 /// A value that is not in its item's block.
 pub(crate) enum OwnedMemory {
     Shared(Arc<Vec<u8>>),
     Table(Box<Table>),
+    List(Box<List>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>` and `Box<Table>` inside are `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>` and `Box<List>` inside are
+// `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -155,7 +164,9 @@ impl Item {
             ValueKind::Integer
             | ValueKind::Shared
             | ValueKind::PackedHash
-            | ValueKind::HashTable => None,
+            | ValueKind::HashTable
+            | ValueKind::PackedList
+            | ValueKind::LargeList => None,
         }
     }
 
@@ -275,6 +286,15 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::HashTable
             }
+            ItemValue::PackedList(row) => {
+                self.write_at(at, row);
+                ValueKind::PackedList
+            }
+            ItemValue::LargeList(list) => {
+                let address = Box::into_raw(list).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::LargeList
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -292,9 +312,14 @@ impl Item {
     #[inline]
     pub(crate) fn take_owned(&mut self) -> Option<OwnedMemory> {
         match self.as_ref().kind() {
-            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => None,
+            ValueKind::Plain
+            | ValueKind::Raw
+            | ValueKind::Integer
+            | ValueKind::PackedHash
+            | ValueKind::PackedList => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
             ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::LargeList => self.take_list().map(OwnedMemory::List),
         }
     }
 }
@@ -341,6 +366,11 @@ impl<'a> ItemRef<'a> {
                 StoredValue::Hash(HashValue::Packed(Row::new(row, PAIR)))
             }
             ValueKind::HashTable => StoredValue::Hash(HashValue::Table(self.table())),
+            ValueKind::PackedList => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::List(ListValue::Packed(Row::new(row, 1)))
+            }
+            ValueKind::LargeList => StoredValue::List(ListValue::Large(self.list())),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -361,7 +391,10 @@ impl<'a> ItemRef<'a> {
                 vec: self.shared_pointer(),
                 item: PhantomData,
             })),
-            ValueKind::PackedHash | ValueKind::HashTable => None,
+            ValueKind::PackedHash
+            | ValueKind::HashTable
+            | ValueKind::PackedList
+            | ValueKind::LargeList => None,
         }
     }
 
@@ -370,8 +403,9 @@ impl<'a> ItemRef<'a> {
             ValueKind::Integer => Encoding::Int,
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
-            ValueKind::PackedHash => Encoding::Listpack,
+            ValueKind::PackedHash | ValueKind::PackedList => Encoding::Listpack,
             ValueKind::HashTable => Encoding::Hashtable,
+            ValueKind::LargeList => Encoding::Quicklist,
         }
     }
 
@@ -389,12 +423,17 @@ impl<'a> ItemRef<'a> {
     pub fn bytes(self) -> usize {
         let block = self.shape().block();
         match self.kind() {
-            ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::PackedHash => block,
+            ValueKind::Plain
+            | ValueKind::Raw
+            | ValueKind::Integer
+            | ValueKind::PackedHash
+            | ValueKind::PackedList => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
             ValueKind::HashTable => block + self.table().bytes(),
+            ValueKind::LargeList => block + self.list().bytes(),
         }
     }
 
@@ -427,6 +466,8 @@ impl<'a> ItemRef<'a> {
             3 => ValueKind::Shared,
             4 => ValueKind::PackedHash,
             5 => ValueKind::HashTable,
+            6 => ValueKind::PackedList,
+            7 => ValueKind::LargeList,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -497,10 +538,14 @@ impl<'a> SharedValue<'a> {
 /// Returns the number of bytes that `value` takes inside the block.
 fn stored_len(value: &ItemValue<'_>) -> usize {
     match value {
-        ItemValue::Plain(bytes) | ItemValue::Raw(bytes) | ItemValue::PackedHash(bytes) => {
-            bytes.len()
-        }
-        ItemValue::Integer(_) | ItemValue::Shared(_) | ItemValue::HashTable(_) => size_of::<u64>(),
+        ItemValue::Plain(bytes)
+        | ItemValue::Raw(bytes)
+        | ItemValue::PackedHash(bytes)
+        | ItemValue::PackedList(bytes) => bytes.len(),
+        ItemValue::Integer(_)
+        | ItemValue::Shared(_)
+        | ItemValue::HashTable(_)
+        | ItemValue::LargeList(_) => size_of::<u64>(),
     }
 }
 

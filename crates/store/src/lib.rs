@@ -14,6 +14,8 @@ mod segment; //     A sorted open-addressing table of 8-byte entries, with expir
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
+mod list_value; //  A list as it is read.
+mod list_ranges; // Ranges of a list's indices.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      Time and frequency of an item's use: LRU and LFU.
@@ -39,6 +41,8 @@ pub use hash_value::HashValue;
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
+pub use list_ranges::ListRanges;
+pub use list_value::ListValue;
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{

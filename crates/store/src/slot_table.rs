@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use containers::Table;
+use containers::{List, Table};
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
-use crate::{DivergenceLog, HashValue, Key, StoredValue, StringValue, Touch, UnixMillis, Version};
+use crate::{
+    DivergenceLog, HashValue, Key, ListValue, StoredValue, StringValue, Touch, UnixMillis, Version,
+};
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
 /// ever copied under a slot's lock.
@@ -72,7 +74,10 @@ impl<'a> Found<'a> {
     pub fn goes_in_parts(&self) -> bool {
         match self.value() {
             StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
-            StoredValue::Hash(HashValue::Packed(_)) | StoredValue::String(_) => false,
+            StoredValue::List(ListValue::Large(list)) => list.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Hash(HashValue::Packed(_))
+            | StoredValue::List(ListValue::Packed(_))
+            | StoredValue::String(_) => false,
         }
     }
 
@@ -98,6 +103,8 @@ pub enum Garbage {
     Value(Arc<Vec<u8>>),
     /// A large hash.
     Table(Box<Table>),
+    /// A large list.
+    List(Box<List>),
     /// A slot's whole content.
     Items(Box<Items>),
 }

@@ -6,16 +6,18 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use containers::Table;
+use containers::{List, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
+use crate::list_value::ListValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
 pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
+    List(ListValue<'a>),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -37,6 +39,7 @@ pub enum Encoding {
     Raw,
     Listpack,
     Hashtable,
+    Quicklist,
 }
 
 impl Encoding {
@@ -47,6 +50,7 @@ impl Encoding {
             Encoding::Raw => "raw",
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
+            Encoding::Quicklist => "quicklist",
         }
     }
 }
@@ -87,6 +91,8 @@ pub enum NewValue<'a> {
     Shared(Arc<Vec<u8>>),
     /// A hash: its fields and values in a row (`containers::Row`), no field twice.
     Hash(&'a [u8]),
+    /// A list: its elements in a row.
+    List(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -97,6 +103,8 @@ pub(crate) enum ItemValue<'a> {
     Shared(Arc<Vec<u8>>),
     PackedHash(&'a [u8]),
     HashTable(Box<Table>),
+    PackedList(&'a [u8]),
+    LargeList(Box<List>),
 }
 
 fn decimal_len(number: i64) -> usize {

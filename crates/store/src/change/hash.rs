@@ -79,14 +79,16 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(_)) => HashForm::Packed,
             StoredValue::Hash(HashValue::Table(_)) => HashForm::Table,
-            StoredValue::String(_) => HashForm::Other,
+            StoredValue::String(_) | StoredValue::List(_) => HashForm::Other,
         }
     }
 
     fn packed(&self, at: At) -> Row<'_> {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(row)) => row,
-            StoredValue::Hash(HashValue::Table(_)) | StoredValue::String(_) => Row::new(&[], PAIR),
+            StoredValue::Hash(HashValue::Table(_))
+            | StoredValue::String(_)
+            | StoredValue::List(_) => Row::new(&[], PAIR),
         }
     }
 
