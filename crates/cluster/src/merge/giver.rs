@@ -296,14 +296,15 @@ fn gather_gone(
     SlotProgress::Emptied
 }
 
-/// Returns the value if it is large: it goes in pieces. A large hash goes as its row; nobody changes it meanwhile.
+/// Returns the value if it is large: it goes in pieces. A large container goes as its row; nobody changes it meanwhile.
 fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
     let value = match found.value() {
         StoredValue::String(StringValue::Shared(shared)) if shared.bytes().len() > CHUNK_BYTES => {
             shared.to_arc()
         }
         StoredValue::Hash(hash) if found.goes_in_parts() => Arc::new(hash.to_row()),
-        StoredValue::String(_) | StoredValue::Hash(_) => return None,
+        StoredValue::List(list) if found.goes_in_parts() => Arc::new(list.to_row()),
+        StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::List(_) => return None,
     };
     let (key, version) = (found.item.key().to_vec(), found.item.version());
     Some(LargeMergedItem { key, version, value, sent: 0 })

@@ -115,10 +115,11 @@ impl MergeTaker {
 }
 
 /// Returns the value whose pieces are complete, of the type of the empty value that was sent with the item. `None` if
-/// they are not a hash although they should be one: no peer of ours sends that.
+/// they are not a container although they should be one: no peer of ours sends that.
 fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
     match empty {
         NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
+        NewValue::List(_) => Row::check(pieces, 1).ok().map(|row| NewValue::List(row.bytes())),
         NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
             Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
         }
@@ -240,11 +241,16 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
     }
     let ours = match (here.value(), &there.value) {
         (StoredValue::Hash(hash), NewValue::Hash(row)) => return hash.equals_row(row, seed),
-        (StoredValue::Hash(_), _) | (_, NewValue::Hash(_)) => return false,
+        (StoredValue::List(list), NewValue::List(row)) => return list.equals_row(row),
+        (StoredValue::Hash(_) | StoredValue::List(_), _)
+        | (_, NewValue::Hash(_) | NewValue::List(_)) => return false,
         (StoredValue::String(string), _) => string.to_bytes(),
     };
     match &there.value {
-        NewValue::Plain(bytes) | NewValue::Raw(bytes) | NewValue::Hash(bytes) => *ours == **bytes,
+        NewValue::Plain(bytes)
+        | NewValue::Raw(bytes)
+        | NewValue::Hash(bytes)
+        | NewValue::List(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
     }
@@ -266,6 +272,7 @@ fn stored_len(found: &Found<'_>) -> usize {
     match found.value() {
         StoredValue::String(string) => string.len(),
         StoredValue::Hash(hash) => hash.row_len(),
+        StoredValue::List(list) => list.row_len(),
     }
 }
 
@@ -275,7 +282,10 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         || table.divergence().and_then(|divergence| taken_away_at(divergence, &theirs.key));
     let bytes = |len: usize| len as u64;
     let length = |item: &NewItem<'_>| match &item.value {
-        NewValue::Plain(value) | NewValue::Raw(value) | NewValue::Hash(value) => value.len(),
+        NewValue::Plain(value)
+        | NewValue::Raw(value)
+        | NewValue::Hash(value)
+        | NewValue::List(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };
