@@ -266,7 +266,7 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
     let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
-        let keys = command.spec.keys.indices(args.len());
+        let keys = command.spec.keys.indices(args);
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
     let locks = several(slots, env)?;
@@ -294,7 +294,7 @@ fn need(spec: &Spec, session: &Session) -> NeededCopy {
 
 fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     let args = request.args;
-    spec.keys.indices(args.len()).map(move |index| Slot::of(args.at(index)))
+    spec.keys.indices(args).map(move |index| Slot::of(args.at(index)))
 }
 
 fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<LockSet, Error> {

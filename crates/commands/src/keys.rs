@@ -269,10 +269,13 @@ impl<'a> Keys<'a> {
             Effect::Put { key, .. }
             | Effect::Append { key, .. }
             | Effect::Overwrite { key, .. }
-            | Effect::SetFields { key, .. } => {
+            | Effect::SetFields { key, .. }
+            | Effect::InsertElements { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
+            | Effect::SetElement { .. }
+            | Effect::RemoveElements { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
             | Effect::Remove { .. }
@@ -433,6 +436,9 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::Overwrite { key, .. }
         | Effect::SetFields { key, .. }
         | Effect::RemoveFields { key, .. }
+        | Effect::InsertElements { key, .. }
+        | Effect::SetElement { key, .. }
+        | Effect::RemoveElements { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -20,6 +20,7 @@ mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
+mod lists; //       LPUSH, LPOP and the other list commands.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.

@@ -1,8 +1,9 @@
 //! A command as data: its description for `COMMAND` and the help, its number of arguments, the positions of its
 //! keys, and the function that runs it. [`Table`] finds one by its name.
 
-use core::ops::BitOr;
+use core::ops::{BitOr, Range};
 
+use crate::Args;
 use crate::context::Run;
 
 /// A command, or a subcommand of one (`CLIENT LIST`).
@@ -50,6 +51,7 @@ pub enum Group {
     String,
     Bitmap,
     Hash,
+    List,
     Connection,
     Server,
     Transactions,
@@ -66,6 +68,7 @@ impl Group {
             Group::String => "string",
             Group::Bitmap => "bitmap",
             Group::Hash => "hash",
+            Group::List => "list",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Transactions => "transactions",
@@ -156,7 +159,7 @@ impl BitOr for Flags {
 }
 
 /// The positions of a command's keys: from the argument `first` to `last` (negative: from the end), every
-/// `step`-th. `first` 0: none.
+/// `step`-th. `first` 0: none. `step` 0: the argument before `first` is their number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeySpec {
     pub first: usize,
@@ -173,8 +176,18 @@ impl KeySpec {
     pub const FIRST_TWO: KeySpec = KeySpec { first: 1, last: 2, step: 1 };
     pub const ALL: KeySpec = KeySpec { first: 1, last: -1, step: 1 };
 
+    /// The keys behind the argument at `number`, which is their number.
+    pub const fn counted(number: usize) -> KeySpec {
+        KeySpec { first: number + 1, last: 0, step: 0 }
+    }
+
     pub const fn is_none(self) -> bool {
         self.first == 0
+    }
+
+    /// Returns whether an argument is the number of keys.
+    pub const fn is_counted(self) -> bool {
+        self.first > 0 && self.step == 0
     }
 
     /// Returns whether there is exactly one key.
@@ -183,8 +196,21 @@ impl KeySpec {
         self.last > 0 && self.last as usize == self.first
     }
 
-    /// Returns the indices of the keys among `count` arguments.
-    pub fn indices(self, count: usize) -> impl Iterator<Item = usize> {
+    /// Returns the indices of the keys among these arguments. If their number is an argument and makes no sense, there
+    /// are none, and the command replies with an error.
+    pub fn indices(self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
+        if !self.is_counted() {
+            return self.indices_among(args.len());
+        }
+        let behind = args.len().saturating_sub(self.first);
+        let number = args.get(self.first - 1).and_then(resp::parse_integer);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|number| *number <= behind).unwrap_or(0);
+        (self.first..self.first + number).step_by(1)
+    }
+
+    /// Returns the indices of the keys among `count` arguments, none of which is the number of keys.
+    fn indices_among(self, count: usize) -> core::iter::StepBy<Range<usize>> {
         let last = if self.last < 0 {
             count.saturating_sub(self.last.unsigned_abs() as usize)
         } else {
@@ -255,6 +281,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
     crate::bits::SPECS,
     crate::hashes::SPECS,
+    crate::lists::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
     crate::keyspace::expire::SPECS,
@@ -411,13 +438,26 @@ mod tests {
 
     #[test]
     fn key_positions_are_counted_as_redis_counts_them() {
-        let indices = |spec: KeySpec, count| spec.indices(count).collect::<Vec<_>>();
+        let indices = |spec: KeySpec, count| spec.indices_among(count).collect::<Vec<_>>();
         assert_eq!(indices(KeySpec::FIRST, 3), [1]);
         assert_eq!(indices(KeySpec::ALL, 4), [1, 2, 3]);
         assert_eq!(indices(KeySpec { first: 1, last: -1, step: 2 }, 5), [1, 3]);
         assert_eq!(indices(KeySpec { first: 2, last: -1, step: 1 }, 4), [2, 3]);
         assert_eq!(indices(KeySpec::NONE, 4), [0usize; 0]);
         assert_eq!(indices(KeySpec::SECOND, 2), [0usize; 0]);
+    }
+
+    #[test]
+    fn counted_keys_are_found_by_their_number() {
+        let indices = |words: &[&str]| {
+            let owned = crate::OwnedArgs::new(words.iter().map(|word| word.as_bytes()));
+            KeySpec::counted(1).indices(owned.args()).collect::<Vec<_>>()
+        };
+        assert_eq!(indices(&["LMPOP", "2", "a", "b", "LEFT"]), [2, 3]);
+        assert_eq!(indices(&["LMPOP", "1", "a", "b", "LEFT"]), [2]);
+        for number in ["0", "-1", "x", "4", "9223372036854775807"] {
+            assert_eq!(indices(&["LMPOP", number, "a", "b", "LEFT"]), [0usize; 0]);
+        }
     }
 
     #[test]

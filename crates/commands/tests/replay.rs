@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..57usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..76usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -79,6 +79,24 @@ fn line() -> impl Strategy<Value = String> {
         52 => format!("HINCRBY {key} f{} {second}", number % 5),
         53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
         54 => format!("HGETALL {key}"),
+        55 => format!("LPUSH {key} {word} {number}"),
+        56 => format!("RPUSH {key} {number} {second} {word}"),
+        57 => format!("LPUSHX {key} {word}"),
+        58 => format!("RPUSHX {key} {word}"),
+        59 => format!("LPOP {key} {}", number % 5),
+        60 => format!("RPOP {key}"),
+        61 => format!("LSET {key} {} {word}", number % 5),
+        62 => format!("LINSERT {key} BEFORE {number} {word}"),
+        63 => format!("LREM {key} {} {second}", number % 4),
+        64 => format!("LTRIM {key} {} {second}", number % 4),
+        65 => format!("LMOVE {key} {other} LEFT RIGHT"),
+        66 => format!("LMOVE {key} {key} RIGHT LEFT"),
+        67 => format!("RPOPLPUSH {key} {other}"),
+        68 => format!("LMPOP 2 {key} {other} LEFT COUNT {second}"),
+        69 => format!("RPUSH l{} {word} {word} {number}", second % 2),
+        70 => format!("RPOPLPUSH l0 l{}", second % 2),
+        71 => format!("LREM l1 0 {number}"),
+        72 => format!("LTRIM l0 {} -{}", number % 4, second % 4),
         _ => format!("+{}", number.max(0)),
     })
 }

@@ -108,6 +108,11 @@ impl List {
         self.0.row_len()
     }
 
+    /// Returns an upper bound of the length of each element in a row. Takes time for each block, not for each element.
+    pub fn longest_bound(&self) -> usize {
+        self.0.longest_bound()
+    }
+
     /// Appends all elements in a row, block by block.
     pub fn write_row(&self, out: &mut Vec<u8>) {
         self.0.write_row(out);

@@ -222,6 +222,11 @@ impl Sequence {
         self.leaves().for_each(|leaf| out.extend_from_slice(&leaf.entries));
     }
 
+    /// Returns an upper bound of the length of each entry. Takes time for each block, not for each entry.
+    pub fn longest_bound(&self) -> usize {
+        self.leaves().map(|leaf| leaf.entries.len()).max().unwrap_or(0)
+    }
+
     fn leaves(&self) -> impl Iterator<Item = &Leaf> {
         self.groups.iter().flat_map(|group| &group.leaves)
     }

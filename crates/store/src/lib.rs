@@ -42,7 +42,7 @@ pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
 pub use list_ranges::ListRanges;
-pub use list_value::ListValue;
+pub use list_value::{ListValue, listpack_entry_len};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use slot_table::{

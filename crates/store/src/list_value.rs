@@ -71,6 +71,14 @@ impl<'a> ListValue<'a> {
         }
     }
 
+    /// Returns an upper bound of the length of each element in a row.
+    pub fn longest_bound(self) -> usize {
+        match self {
+            ListValue::Packed(row) => row.bytes().len(),
+            ListValue::Large(list) => list.longest_bound(),
+        }
+    }
+
     /// Appends the elements in a row.
     pub fn write_row(self, out: &mut Vec<u8>) {
         match self {
@@ -128,7 +136,8 @@ fn listpack_len(row: Row<'_>) -> usize {
     LISTPACK_HEAD_BYTES + row.elements().map(listpack_entry_len).sum::<usize>()
 }
 
-fn listpack_entry_len(element: Element<'_>) -> usize {
+/// Returns the bytes of an element in Redis's listpack.
+pub fn listpack_entry_len(element: Element<'_>) -> usize {
     let content = match element {
         Element::Integer(0..=127) => 1,
         Element::Integer(-4_096..=4_095) => 2,

@@ -48,6 +48,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
         ("hash", spec.group == Group::Hash),
+        ("list", spec.group == Group::List),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -78,20 +79,23 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append" | "hsetnx", _) => EXTENDS,
-        ("hdel", _) => REMOVES_FROM,
+        ("append" | "hsetnx", _)
+        | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
+        | ("lmove" | "rpoplpush", 1) => EXTENDS,
+        ("hdel" | "lrem" | "ltrim", _) => REMOVES_FROM,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
             OVERWRITES
         }
         ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
         ("del" | "unlink", _) => REMOVES,
-        ("getdel", _) | ("rename" | "renamenx", 0) => TAKES,
+        ("getdel" | "lpop" | "rpop" | "lmpop", _)
+        | ("rename" | "renamenx" | "lmove" | "rpoplpush", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
-        | ("hset" | "hmset", _) => MODIFIES,
+        | ("hset" | "hmset" | "lset", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
-        | ("hexists" | "hlen" | "hstrlen", _) => LOOKS,
+        | ("hexists" | "hlen" | "hstrlen" | "llen", _) => LOOKS,
         (name, _) if name.starts_with("object|") => LOOKS,
         _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,

@@ -37,7 +37,9 @@ fn entry(reply: &mut Reply<'_>, spec: &Spec) {
     let flags = facts::flag_names(spec);
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.simple(flag));
-    let KeySpec { first, last, step } = spec.keys;
+    // Keys that are found by their number have no fixed positions.
+    let fixed = if spec.keys.is_counted() { KeySpec::NONE } else { spec.keys };
+    let KeySpec { first, last, step } = fixed;
     reply.integer(i64::try_from(first).unwrap_or(0));
     reply.integer(i64::from(last));
     reply.integer(i64::try_from(step).unwrap_or(0));
@@ -103,8 +105,13 @@ fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
         run.access.iter().for_each(|word| reply.simple(word));
 
         reply.bulk(b"begin_search");
-        search(reply, "index", &[("index", i64::try_from(run.first).unwrap_or(0))]);
+        let first = run.first - usize::from(spec.keys.is_counted());
+        search(reply, "index", &[("index", i64::try_from(first).unwrap_or(0))]);
         reply.bulk(b"find_keys");
+        if spec.keys.is_counted() {
+            search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+            continue;
+        }
         let range = [
             ("lastkey", i64::from(run.last)),
             ("keystep", i64::try_from(run.step).unwrap_or(1)),

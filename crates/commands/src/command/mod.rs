@@ -7,6 +7,7 @@ mod facts;
 mod info;
 mod syntax;
 
+use crate::OwnedArgs;
 use crate::context::Context;
 use crate::glob::glob_matches;
 use crate::help::help;
@@ -183,7 +184,12 @@ fn keys_of(args: Args<'_>) -> Result<(&'static Spec, Vec<usize>), Error> {
     if !spec.accepts(args.len() - START) {
         return Err(Error::fixed("ERR Invalid number of arguments specified for command"));
     }
-    let indices = spec.keys.indices(args.len() - START).map(|index| index + START).collect();
+    let command = OwnedArgs::new(args.from(START));
+    let indices: Vec<usize> =
+        spec.keys.indices(command.args()).map(|index| index + START).collect();
+    if indices.is_empty() {
+        return Err(Error::fixed("ERR Invalid arguments specified for command"));
+    }
     Ok((spec, indices))
 }
 

@@ -5,6 +5,8 @@ mod read; //   HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HSTRLEN, HEXISTS.
 mod random; // HRANDFIELD.
 mod scan; //   HSCAN.
 
+pub(crate) use self::write::row_of;
+
 use resp::Reply;
 use store::{Element, Found, HashValue, StoredValue};
 
@@ -192,12 +194,12 @@ pub(crate) const SPECS: &[Spec] = &[
 fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
     match found.value() {
         StoredValue::Hash(hash) => Ok(hash),
-        StoredValue::String(_) => Err(Error::WRONG_TYPE),
+        StoredValue::String(_) | StoredValue::List(_) => Err(Error::WRONG_TYPE),
     }
 }
 
 /// Writes an element as a bulk reply.
-fn reply_element(reply: &mut Reply<'_>, element: Element<'_>) {
+pub(crate) fn reply_element(reply: &mut Reply<'_>, element: Element<'_>) {
     match element {
         Element::Integer(number) => reply.bulk_integer(number),
         Element::Bytes(bytes) => reply.bulk(bytes),

@@ -82,6 +82,7 @@ fn restore_as(
     let value = match value {
         RestoredValue::String(bytes) => text_value(bytes),
         RestoredValue::Hash(row) => NewValue::Hash(row),
+        RestoredValue::List(row) => NewValue::List(row),
     };
     context.keys.replace_key(key, value, expires_at);
     if let Some(mark) = mark {

@@ -21,5 +21,6 @@ fn type_name(value: StoredValue<'_>) -> &'static str {
     match value {
         StoredValue::String(_) => "string",
         StoredValue::Hash(_) => "hash",
+        StoredValue::List(_) => "list",
     }
 }

@@ -62,6 +62,8 @@ enum OwnedValue {
     Shared(Arc<Vec<u8>>),
     /// The fields and values of a hash, in a row.
     Hash(Vec<u8>),
+    /// The elements of a list, in a row.
+    List(Vec<u8>),
 }
 
 impl Moving {
@@ -76,13 +78,12 @@ impl Moving {
             }
             StoredValue::String(StringValue::Bytes(bytes)) => OwnedValue::Plain(bytes.to_vec()),
             StoredValue::Hash(hash) => {
-                let bytes = hash.row_len();
-                if bytes > EFFECT_BYTES_MAX / 2 {
-                    return Err(Error::new(format!(
-                        "ERR the value has {bytes} bytes, too many to be renamed or copied at once"
-                    )));
-                }
+                check_length(hash.row_len())?;
                 OwnedValue::Hash(hash.to_row())
+            }
+            StoredValue::List(list) => {
+                check_length(list.row_len())?;
+                OwnedValue::List(list.to_row())
             }
         };
         Ok(Moving { value, expires_at: found.expires_at })
@@ -95,8 +96,19 @@ impl Moving {
             OwnedValue::Integer(number) => NewValue::Integer(*number),
             OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
             OwnedValue::Hash(row) => NewValue::Hash(row),
+            OwnedValue::List(row) => NewValue::List(row),
         }
     }
+}
+
+/// Fails if a container's row is too long to reach every copy as one effect.
+fn check_length(bytes: usize) -> Result<(), Error> {
+    if bytes > EFFECT_BYTES_MAX / 2 {
+        return Err(Error::new(format!(
+            "ERR the value has {bytes} bytes, too many to be renamed or copied at once"
+        )));
+    }
+    Ok(())
 }
 
 fn rename(context: &mut Context<'_>) -> Result<(), Error> {

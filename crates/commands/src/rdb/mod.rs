@@ -1,11 +1,13 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
-//! file, the format's version, a checksum. Strings and hashes, for now.
+//! file, the format's version, a checksum. Strings, hashes and lists, for now.
 //!
 //! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
 //! that version of the format. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
+mod list; //  Lists.
+mod ziplist; // Redis's older packed form of small containers.
 mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
@@ -50,6 +52,8 @@ pub(crate) enum RestoredValue<'a> {
     String(Cow<'a, [u8]>),
     /// The fields and values of a hash in a row, no field twice.
     Hash(Vec<u8>),
+    /// The elements of a list in a row.
+    List(Vec<u8>),
 }
 
 /// Returns the payload of DUMP.
@@ -57,6 +61,7 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
     let mut payload = vec![match value {
         StoredValue::String(_) => TYPE_STRING,
         StoredValue::Hash(value) => hash::type_of(value),
+        StoredValue::List(_) => list::TYPE_LIST_QUICKLIST_2,
     }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -78,6 +83,9 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         hash::TYPE_HASH => hash::read_pairs(&mut reader, bytes_max).map(RestoredValue::Hash),
         hash::TYPE_HASH_LISTPACK => {
             hash::read_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        kind if list::is_list(kind) => {
+            list::read(&mut reader, kind, bytes_max).map(RestoredValue::List)
         }
         _ => None,
     }
@@ -106,6 +114,7 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, bytes),
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
         StoredValue::Hash(value) => hash::put_hash(out, value),
+        StoredValue::List(value) => list::put_list(out, value),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Most commands record their arguments. Commands that record existing values, or their key repeatedly, are listed
 //! in `Bound::add`; a new command of that kind must be added there, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use store::StoredValue;
 
@@ -26,7 +26,18 @@ const SMALL_BYTES: usize = EFFECT_BYTES_MAX / 64;
 
 /// Returns whether the command may record many times the bytes it was given.
 pub(crate) fn multiplies(spec: &Spec) -> bool {
-    matches!(spec.full_name, "copy" | "rename" | "renamenx" | "bitop" | "restore" | "bitfield")
+    matches!(
+        spec.full_name,
+        "copy"
+            | "rename"
+            | "renamenx"
+            | "bitop"
+            | "restore"
+            | "bitfield"
+            | "lrem"
+            | "lmove"
+            | "rpoplpush"
+    )
 }
 
 /// Returns the bytes of `effects` effects on one key, without their values.
@@ -42,7 +53,9 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
 
 /// Returns an upper bound of the bytes that the transaction records.
 pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
-    let mut bound = Bound { keys: keys.reborrow(), lengths: BTreeMap::new(), bytes: 0 };
+    let lengths = BTreeMap::new();
+    let mut bound =
+        Bound { keys: keys.reborrow(), lengths, listed: BTreeSet::new(), element: 0, bytes: 0 };
     for command in &queue.commands {
         bound.add(command);
         if bound.bytes > EFFECT_BYTES_MAX {
@@ -56,6 +69,10 @@ struct Bound<'q, 'k> {
     keys: Keys<'k>,
     /// Upper bounds of the present lengths of values.
     lengths: BTreeMap<&'q [u8], usize>,
+    /// Keys whose present elements are counted in `element`.
+    listed: BTreeSet<&'q [u8]>,
+    /// Upper bound of the length of any element of a list so far.
+    element: usize,
     bytes: usize,
 }
 
@@ -63,9 +80,10 @@ impl<'q> Bound<'q, '_> {
     fn add(&mut self, command: &'q Queued) {
         let (spec, args) = (command.spec, command.args.args());
         let given: usize = args.iter().map(<[u8]>::len).sum();
-        let named = spec.keys.indices(args.len());
+        let named = spec.keys.indices(args);
         // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
+        self.note_elements(command, given);
         let recorded = match spec.full_name {
             "copy" | "rename" | "renamenx" => self.spread(args, 1..3),
             "bitop" => self.spread(args, 2..args.len()),
@@ -85,17 +103,25 @@ impl<'q> Bound<'q, '_> {
                 0
             }
             // Besides their text, elements take up to five bytes.
-            "hset" | "hmset" | "hdel" => {
+            "hset" | "hmset" | "hdel" | "lpush" | "lpushx" | "rpush" | "rpushx" | "linsert"
+            | "lset" => {
                 let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
                 self.set_length(args.at(1), length);
                 args.len() * 5
+            }
+            // Each element that is removed has its index recorded, in up to ten bytes.
+            "lrem" => self.length(args.at(1)).saturating_mul(10),
+            "lmove" | "rpoplpush" => {
+                let length = self.length(args.at(2)).saturating_add(self.element);
+                self.set_length(args.at(2), length);
+                self.element + repeated_bytes(args.at(1), 1)
             }
             "setbit" => {
                 self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
                 0
             }
             _ => {
-                for index in spec.keys.indices(args.len()) {
+                for index in spec.keys.indices(args) {
                     let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
                     self.grow_to(args.at(index), length);
                 }
@@ -104,6 +130,23 @@ impl<'q> Bound<'q, '_> {
         };
         let all = given.saturating_add(named).saturating_add(recorded).saturating_add(RECORD_BYTES);
         self.bytes = self.bytes.saturating_add(all);
+    }
+
+    /// Counts the elements that a command brings, and those of the lists that it names.
+    fn note_elements(&mut self, command: &'q Queued, given: usize) {
+        let (spec, args) = (command.spec, command.args.args());
+        let factor = if spec.full_name == "restore" { EXPANSION_MAX } else { 1 };
+        self.element = self.element.max(given.saturating_mul(factor) + NUMBER_BYTES);
+        for index in spec.keys.indices(args) {
+            if !self.listed.insert(args.at(index)) {
+                continue;
+            }
+            let key = self.keys.key(args.at(index));
+            let found = self.keys.table(key.slot()).peek(&key);
+            if let Some(StoredValue::List(list)) = found.map(|found| found.value()) {
+                self.element = self.element.max(list.longest_bound());
+            }
+        }
     }
 
     /// Handles a command that sets one of these keys to the value of another, or to a combination: afterwards any
@@ -123,7 +166,7 @@ impl<'q> Bound<'q, '_> {
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
                 // The elements in a row take less.
-                StoredValue::Hash(_) => found.item.bytes(),
+                StoredValue::Hash(_) | StoredValue::List(_) => found.item.bytes(),
             })
         })
     }
