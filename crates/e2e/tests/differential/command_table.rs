@@ -34,7 +34,7 @@ fn command_info_is_the_same_for_every_command_both_have() {
             }
         }
     }
-    assert!(compared > 105, "only {compared} commands to compare");
+    assert!(compared > 122, "only {compared} commands to compare");
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 

@@ -33,7 +33,8 @@ enum Rule {
     /// A string that Redis keeps as `raw` may be kept in a smaller form: writing a bit that already
     /// has this value makes Redis copy the string, and leaves ours alone. A hash that Redis keeps as a
     /// `hashtable` although it has become small may be packed: ours decides again when it is renamed,
-    /// copied, or gets a long value and a short one for the same field at once.
+    /// copied, or gets a long value and a short one for the same field at once. Redis 7.0 calls every list a
+    /// `quicklist`, later versions a short one a `listpack`, as ours does.
     Compact,
     /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
     Kind,
@@ -141,7 +142,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         }
         (Rule::Compact, ..) => match theirs.text() {
             Some(b"raw") => ours.text().is_some(),
-            Some(b"hashtable") => ours.text() == Some(b"listpack"),
+            Some(b"hashtable" | b"quicklist") => ours.text() == Some(b"listpack"),
             _ => false,
         },
         (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),

@@ -6,6 +6,7 @@ mod command; // construction of a command, and its arguments
 mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
+mod lists; //   LPUSH, LPOP and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
 mod node; //    queries about the server itself
@@ -35,9 +36,10 @@ fn step(g: &mut Gen) -> Step {
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
     let args = match g.below(100) {
-        0..26 => strings::command(g),
-        26..38 => bits::command(g),
-        38..52 => hashes::command(g),
+        0..22 => strings::command(g),
+        22..32 => bits::command(g),
+        32..42 => hashes::command(g),
+        42..52 => lists::command(g),
         52..76 => keys::command(g),
         76..90 => session::command(g),
         90..98 => node::command(g),

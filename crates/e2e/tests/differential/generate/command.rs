@@ -52,8 +52,22 @@ impl Command {
     }
 }
 
-const KEYS: [&str; 12] =
-    ["a", "b", "c", "key:1", "{t}1", "{t}2", "x{t}", "{}", "", "k\0\n\u{e9}", "h1", "h2"];
+const KEYS: [&str; 14] = [
+    "a",
+    "b",
+    "c",
+    "key:1",
+    "{t}1",
+    "{t}2",
+    "x{t}",
+    "{}",
+    "",
+    "k\0\n\u{e9}",
+    "h1",
+    "h2",
+    "l1",
+    "l2",
+];
 
 const NONSENSE: [&str; 18] = [
     "",
@@ -80,7 +94,8 @@ const NONSENSE: [&str; 18] = [
 const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset msetnx append strlen \
     getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
     bitop bitfield bitfield_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
-    hdel hincrby hincrbyfloat hrandfield hscan del unlink exists touch type rename renamenx copy expire pexpire \
+    hdel hincrby hincrbyfloat hrandfield hscan \
+    lpush rpush lpushx rpushx lpop rpop llen lrange lindex lset linsert lrem ltrim lpos lmove rpoplpush lmpop del unlink exists touch type rename renamenx copy expire pexpire \
     expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
     flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
     hello auth select reset role client command config info time memory slowlog latency debug wait \
