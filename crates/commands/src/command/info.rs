@@ -73,6 +73,9 @@ fn key_runs(spec: &Spec) -> Vec<KeyRun> {
     if spec.keys.is_none() {
         return Vec::new();
     }
+    if spec.keys.is_counted() {
+        return vec![KeyRun { first, last: 0, step: 1, access: facts::key_access(spec, 0) }];
+    }
     let second = facts::key_access(spec, 1);
     let begins_apart = facts::key_access(spec, 0) != second;
     let count = if last < 0 { None } else { usize::try_from(last).ok().map(|last| last - first) };
