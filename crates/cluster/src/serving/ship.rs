@@ -110,7 +110,7 @@ impl PartlySent<'_> {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
             if key_of(&recorded.effect).is_some_and(|other| other.bytes() == key.bytes()) {
-                self.write_share(key, recorded, out);
+                self.write_share(key, &recorded, out);
             }
             rest = behind;
         }
@@ -118,13 +118,13 @@ impl PartlySent<'_> {
 }
 
 impl PartlySent<'_> {
-    fn write_share(&mut self, key: &Key<'_>, recorded: Recorded<'_>, out: &mut Vec<u8>) {
+    fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
         match self.downstream.share(key.bytes(), &recorded.effect) {
             Share::Nothing => {}
-            Share::All => write_change(&recorded, out),
+            Share::All => write_change(recorded, out),
             Share::Ranges(ranges) => {
                 let effect = Effect::RemoveElements { key: *key, ranges: ranges.row() };
-                write_change(&Recorded { effect, ..recorded }, out);
+                write_change(&Recorded { effect, ..*recorded }, out);
             }
         }
     }
