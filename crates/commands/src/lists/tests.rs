@@ -213,12 +213,6 @@ fn elements_are_replaced_inserted_and_removed() {
         (integer) 2
         > LREM l 0 a
         (integer) 0
-        > LREM missing 0 a
-        (integer) 0
-        > LREM l x a
-        (error) ERR value is not an integer or out of range
-        > LREM l -9223372036854775808 a
-        (error) ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         > LRANGE l 0 -1
         1) "B"
         2) "7"
@@ -239,6 +233,20 @@ fn elements_are_replaced_inserted_and_removed() {
         OK
         > EXISTS l
         (integer) 0
+        "#,
+    );
+}
+
+#[test]
+fn missing_lists_and_wrong_counts_change_nothing() {
+    check(
+        r#"
+        > LREM missing 0 a
+        (integer) 0
+        > LREM l x a
+        (error) ERR value is not an integer or out of range
+        > LREM l -9223372036854775808 a
+        (error) ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         > LTRIM missing 0 1
         OK
         > LTRIM missing 0 x
