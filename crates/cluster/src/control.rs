@@ -184,10 +184,10 @@ impl Control {
             Input::Drained { buckets } => self.on_drained(&buckets),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
-            Input::Beat { to, remaining_bytes, lags } => {
-                self.send(to, Message::Beat { remaining_bytes, lags });
+            Input::BackupLag { to, remaining_bytes, lags } => {
+                self.send(to, Message::BackupLag { remaining_bytes, lags });
             }
-            Input::Reigned { slot, reign } => self.on_reigned(slot, reign),
+            Input::NewerReignSeen { slot, reign } => self.on_newer_reign_seen(slot, reign),
             Input::ClientDemand => self.on_client_demand(),
             Input::Met(generation) => self.on_met(generation),
             Input::Merged => self.on_merged(),
@@ -195,7 +195,7 @@ impl Control {
             Input::Found(offers) => self.on_found(offers),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::Memory(report) => self.on_memory(report),
-            Input::HoldsTimers(full) => self.balancing.hands_full = full,
+            Input::HoldsTimers(full) => self.balancing.holds_timers = full,
             Input::Sizes(report) => self.on_sizes(report),
             Input::LinkUp(node) => self.on_link_up(node),
             Input::Unreachable(node) => self.on_unreachable(node),
@@ -233,7 +233,9 @@ impl Control {
             Message::MakeRoom { bytes } => self.on_make_room(from, bytes),
             Message::Look => self.on_look(from.id),
             Message::Sight(sight) => self.on_sight(from.id, *sight),
-            Message::Beat { remaining_bytes, lags } => self.on_beat(from, remaining_bytes, lags),
+            Message::BackupLag { remaining_bytes, lags } => {
+                self.on_backup_lag(from, remaining_bytes, lags);
+            }
             Message::KeptCopies(offers) => self.on_kept_copies(from, offers),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::FollowAsk => self.on_follow_ask(from.id),
@@ -257,7 +259,7 @@ impl Control {
 
     /// Handles a later reign than this node knows: its map is behind. The next lease brings it up to
     /// date, and shows whether this node is still a member.
-    fn on_reigned(&mut self, slot: placement::Slot, reign: LogIndex) {
+    fn on_newer_reign_seen(&mut self, slot: placement::Slot, reign: LogIndex) {
         let known = self.map.as_ref().map(|map| map.bucket_of(slot).reign);
         if known.is_some_and(|known| known < reign) {
             self.ask_for_lease_soon();
@@ -266,11 +268,11 @@ impl Control {
 
     /// Passes on a primary's report of unacknowledged bytes; a report of an earlier process does not
     /// count.
-    fn on_beat(&mut self, from: Peer, remaining_bytes: u64, mut lags: Vec<BucketLag>) {
+    fn on_backup_lag(&mut self, from: Peer, remaining_bytes: u64, mut lags: Vec<BucketLag>) {
         lags.truncate(LAGS_MAX);
         let known = self.map.as_ref().and_then(|map| map.member(from.id));
         if known.is_some_and(|member| member.peer() == from) {
-            self.out.push(Action::Beat { from: from.id, remaining_bytes, lags });
+            self.out.push(Action::BackupLag { from: from.id, remaining_bytes, lags });
         }
     }
 
@@ -300,7 +302,7 @@ impl Control {
         self.go_on_leaving();
         self.go_on_yielding();
         if self.map.is_none() && self.now >= self.began + ARRIVAL_WAIT {
-            self.go(Gone::Outcast);
+            self.go(Gone::Removed);
         }
     }
 
@@ -413,7 +415,7 @@ impl Control {
     fn after_the_log_moved(&mut self) {
         if self.has_been_taken_off() {
             let left = self.leaving.is_some();
-            return self.go(if left { self.gone_by_leaving() } else { Gone::Outcast });
+            return self.go(if left { self.gone_by_leaving() } else { Gone::Removed });
         }
         self.count_grants();
         if !self.holds_lease() {
@@ -455,6 +457,12 @@ impl Control {
     /// Returns the voters and learners.
     pub fn configuration(&self) -> &Configuration {
         self.consensus.configuration()
+    }
+
+    /// Returns whether a node votes, by this node's log: also in the first half of a change of voters.
+    pub fn is_voter(&self, node: NodeId) -> bool {
+        let Configuration { voters, voters_before, .. } = self.configuration();
+        voters.contains(&node) || voters_before.contains(&node)
     }
 
     /// Returns this node's promises and knowledge, for its next boot.

@@ -4,7 +4,7 @@
 //! sends or waits is behind `Plane`: the server implements it with locks, sockets and threads, the simulator
 //! with plain memory.
 
-mod follow; //   Applies a new map to the duty of every slot.
+mod follow; //   Applies a new map to the role of every slot.
 mod intake; //   Frames from one other node.
 mod mover; //    Outgoing buckets (fills, handovers), and backups that fall behind.
 mod pending; //  Backups whose data may be stale.

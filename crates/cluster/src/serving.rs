@@ -2,7 +2,7 @@
 //! reply waits for, and when the reply may leave.
 //!
 //! `access.rs` decides by the slot's replica whether a command may run. `slots.rs` is the write path: a served
-//! slot is changed only through [`ServedSlots`], which records the changes, ships them to the backups under the
+//! slot is changed only through [`ServedSlot`] (one slot: nearly all commands) or [`ServedSlots`], which records the changes, ships them to the backups under the
 //! lock and returns tickets. `ticket.rs` and `gate.rs` hold a reply until its tickets allow it to leave.
 //!
 //! The server's workers and the simulator call the same functions; locks and sockets are behind
@@ -28,5 +28,5 @@ pub use slots::{
     Access, ChangeContext, Denied, Finished, LockSet, LockedSlots, ServedSlots, ServingPlane,
     Tickets, WalkedCopies,
 };
-pub use ticket::{AckEpoch, Passage, Ticket};
+pub use ticket::{AckEpoch, ReplyVerdict, Ticket};
 pub use written::WrittenSlots;

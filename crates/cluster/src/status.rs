@@ -359,7 +359,7 @@ impl MemberStatus {
 
 fn kind(part: &MoveRole) -> String {
     match part {
-        MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
+        MoveRole::AwaitingTaker { decision } | MoveRole::AwaitingSource { decision } => {
             decision.step.kind.to_string()
         }
         MoveRole::Giving { step, .. } => step.kind.to_string(),

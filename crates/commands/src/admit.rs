@@ -57,7 +57,7 @@ pub fn admit(
 }
 
 /// Admits a command on one key that passes every check. `None` if the full checks must decide. Nearly all commands
-/// take this path, which avoids moving a `Admission` around.
+/// take this path, which avoids moving an `Admission` around.
 #[inline]
 fn admit_at_once(
     request: &Request<'_>,
@@ -73,7 +73,7 @@ fn admit_at_once(
     let is_sound = spec.accepts(request.args.len()) && request.args.extent() <= EFFECT_BYTES_MAX;
     let is_trusted = session.authenticated || !env.password_required;
     let runs_now = session.queue.is_none() && !session.hears_only() && !env.out_of_memory;
-    let is_plain = spec.keys.is_one() && !spec.flags.intersects(OTHERWISE);
+    let is_plain = spec.has_one_key() && !spec.flags.intersects(OTHERWISE);
     let is_admitted = is_plain && is_sound && is_trusted && runs_now;
     (is_admitted && env.cluster.is_mine(slot)).then_some((spec, slot))
 }
@@ -253,7 +253,7 @@ fn key_locks(
     first: &Key<'_>,
     env: &CommandEnv,
 ) -> Result<LockSet, Error> {
-    if spec.keys.is_one() {
+    if spec.has_one_key() {
         return Ok(LockSet::One(first.slot()));
     }
     let slots = slots_of(spec, request);
@@ -266,7 +266,7 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
     let mut slots: Vec<Slot> = Vec::new();
     for command in queued {
         let args = command.args.args();
-        let keys = command.spec.keys.indices(args);
+        let keys = command.spec.key_indices(args);
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
     let locks = several(slots, env)?;
@@ -294,7 +294,7 @@ fn need(spec: &Spec, session: &Session) -> NeededCopy {
 
 fn slots_of(spec: &Spec, request: &Request<'_>) -> impl Iterator<Item = Slot> {
     let args = request.args;
-    spec.keys.indices(args).map(move |index| Slot::of(args.at(index)))
+    spec.key_indices(args).map(move |index| Slot::of(args.at(index)))
 }
 
 fn several(slots: Vec<Slot>, env: &CommandEnv) -> Result<LockSet, Error> {

@@ -48,6 +48,11 @@ impl<'a> Args<'a> {
         self.spans[start..].iter().map(move |span| span.of(self.buffer))
     }
 
+    /// Returns the arguments from `start` on, as arguments of their own.
+    pub fn tail(self, start: usize) -> Args<'a> {
+        Args { spans: &self.spans[start..], ..self }
+    }
+
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
         self.from(0)
     }

@@ -39,6 +39,7 @@ pub struct CommandResources<'a> {
     pub rng: &'a mut SplitMix64,
 }
 
+/// The outcome of a request.
 pub enum Executed {
     /// The command ran, and its reply is written; the reply may be sent when the tickets allow it.
     Ran { ending: Ending, finished: Finished, relies_on_lease: bool },
@@ -78,7 +79,7 @@ impl<T> DerefMut for OwnHost<T> {
     }
 }
 
-/// Executes a request. `lock` takes the locks it needs, `host` provides the node's interface.
+/// Executes a request. `lock` takes the locks it needs (first that of a foreign slot, while promotions are pending), `host` provides the node's interface.
 #[inline]
 pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     request: &Request<'_>,
@@ -86,12 +87,14 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     output: &mut Output,
     plane: &'p P,
     resources: CommandResources<'_>,
-    lock: impl FnOnce(LockSet) -> LockedSlots<'p, P>,
+    mut lock: impl FnMut(LockSet) -> LockedSlots<'p, P>,
     host: impl FnOnce(&'static Spec) -> H,
 ) -> Executed {
     let CommandResources { env, rules, outcome, effects, rng } = resources;
     if !env.cluster.serves_all()
-        && let Some(slot) = awaited(request, plane, env)
+        && let Some(slot) = foreign_slot(request, env)
+        && plane.has_pending_promotions()
+        && awaits_promotion(&lock(LockSet::One(slot)))
     {
         return Executed::Park(slot, Obstacle::Handover);
     }
@@ -164,11 +167,18 @@ impl From<Denied> for Executed {
     }
 }
 
-/// Returns the command's slot if this node is about to become its primary. In the map it still belongs to another
-/// node.
-fn awaited<P: ServingPlane>(request: &Request<'_>, plane: &P, env: &CommandEnv) -> Option<Slot> {
+/// Returns the command's slot if it belongs to another node by the map.
+#[inline]
+fn foreign_slot(request: &Request<'_>, env: &CommandEnv) -> Option<Slot> {
     let slot = request.key.as_ref()?.slot();
-    (!env.cluster.is_mine(slot) && plane.awaits_promotion(slot)).then_some(slot)
+    (!env.cluster.is_mine(slot)).then_some(slot)
+}
+
+/// Returns whether this node is about to become the primary of the locked slot: the present primary would redirect
+/// the client back.
+#[cold]
+fn awaits_promotion<P: ServingPlane>(locked: &LockedSlots<'_, P>) -> bool {
+    locked.find_named(|_, state| state.replica().awaits_promotion()).is_some()
 }
 
 /// Returns the access of a command to its slots on this connection.

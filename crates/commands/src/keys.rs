@@ -270,12 +270,16 @@ impl<'a> Keys<'a> {
             | Effect::Append { key, .. }
             | Effect::Overwrite { key, .. }
             | Effect::SetFields { key, .. }
-            | Effect::InsertElements { key, .. } => {
+            | Effect::InsertElements { key, .. }
+            | Effect::SetScores { key, .. }
+            | Effect::AddMembers { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
             | Effect::SetElement { .. }
             | Effect::RemoveElements { .. }
+            | Effect::RemoveScored { .. }
+            | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
             | Effect::Remove { .. }
@@ -439,6 +443,10 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::InsertElements { key, .. }
         | Effect::SetElement { key, .. }
         | Effect::RemoveElements { key, .. }
+        | Effect::SetScores { key, .. }
+        | Effect::RemoveScored { key, .. }
+        | Effect::AddMembers { key, .. }
+        | Effect::RemoveMembers { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -5,6 +5,7 @@
 //! The path of one command: [`Request::prepare`] (finds the command and its keys), [`admit`] (decides whether it
 //! may run now, and which slots to lock), then [`run`], which calls the function named in the table. To add a
 //! command: one entry in the `SPECS` of a family below, one function beside it.
+mod short_names; //  Commands by their names, as words.
 mod spec; //        A command as data, and the table of all of them.
 mod request; //     A request with its command and its first key.
 mod args; //        Arguments as positions in a buffer.
@@ -21,6 +22,9 @@ mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
 mod lists; //       LPUSH, LPOP and the other list commands.
+mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
+mod sets; //        SADD, SMEMBERS and the other set commands.
+mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
 mod rdb; //         Values in Redis's serialisation format.

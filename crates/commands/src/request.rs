@@ -33,8 +33,8 @@ impl<'a> Request<'a> {
             None => (None, CommandId::NONE),
         };
         let key = spec.and_then(|spec| {
-            let has_key = !spec.keys.is_none() && spec.accepts(args.len());
-            if has_key { args.get(spec.keys.first).map(|bytes| seed.key(bytes)) } else { None }
+            let index = spec.first_key_index(args).filter(|_| spec.accepts(args.len()))?;
+            args.get(index).map(|bytes| seed.key(bytes))
         });
         Request { args, spec, command, key }
     }
@@ -42,7 +42,7 @@ impl<'a> Request<'a> {
     /// Returns whether the command never has more than one key.
     #[inline]
     pub fn has_one_key(&self) -> bool {
-        self.spec.is_some_and(|spec| spec.keys.is_one())
+        self.spec.is_some_and(Spec::has_one_key)
     }
 }
 

@@ -5,6 +5,7 @@ use core::ops::{BitOr, Range};
 
 use crate::Args;
 use crate::context::Run;
+use crate::short_names::{SHORT_BYTES_MAX, ShortNames};
 
 /// A command, or a subcommand of one (`CLIENT LIST`).
 pub struct Spec {
@@ -24,6 +25,9 @@ pub struct Spec {
     pub arity: i32,
     pub flags: Flags,
     pub keys: KeySpec,
+    /// The index of an argument that says how many keys follow it (`ZUNION 2 a b`); 0 if there is none. These keys come
+    /// after those of `keys`.
+    pub key_count_at: usize,
     /// A container's subcommands. If its `run` is `None`, the container needs one of them.
     pub subcommands: &'static [Spec],
     pub run: Option<Run>,
@@ -41,6 +45,7 @@ pub(crate) const BLANK: Spec = Spec {
     arity: 1,
     flags: Flags::NONE,
     keys: KeySpec::NONE,
+    key_count_at: 0,
     subcommands: &[],
     run: None,
 };
@@ -52,6 +57,8 @@ pub enum Group {
     Bitmap,
     Hash,
     List,
+    SortedSet,
+    Set,
     Connection,
     Server,
     Transactions,
@@ -69,6 +76,8 @@ impl Group {
             Group::Bitmap => "bitmap",
             Group::Hash => "hash",
             Group::List => "list",
+            Group::SortedSet => "sorted-set",
+            Group::Set => "set",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Transactions => "transactions",
@@ -159,7 +168,7 @@ impl BitOr for Flags {
 }
 
 /// The positions of a command's keys: from the argument `first` to `last` (negative: from the end), every
-/// `step`-th. `first` 0: none. `step` 0: the argument before `first` is their number.
+/// `step`-th. `first` 0: none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeySpec {
     pub first: usize,
@@ -176,18 +185,8 @@ impl KeySpec {
     pub const FIRST_TWO: KeySpec = KeySpec { first: 1, last: 2, step: 1 };
     pub const ALL: KeySpec = KeySpec { first: 1, last: -1, step: 1 };
 
-    /// The keys behind the argument at `number`, which is their number.
-    pub const fn counted(number: usize) -> KeySpec {
-        KeySpec { first: number + 1, last: 0, step: 0 }
-    }
-
     pub const fn is_none(self) -> bool {
         self.first == 0
-    }
-
-    /// Returns whether an argument is the number of keys.
-    pub const fn is_counted(self) -> bool {
-        self.first > 0 && self.step == 0
     }
 
     /// Returns whether there is exactly one key.
@@ -196,21 +195,8 @@ impl KeySpec {
         self.last > 0 && self.last as usize == self.first
     }
 
-    /// Returns the indices of the keys among these arguments. If their number is an argument and makes no sense, there
-    /// are none, and the command replies with an error.
-    pub fn indices(self, args: Args<'_>) -> impl Iterator<Item = usize> + use<> {
-        if !self.is_counted() {
-            return self.indices_among(args.len());
-        }
-        let behind = args.len().saturating_sub(self.first);
-        let number = args.get(self.first - 1).and_then(resp::parse_integer);
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        let number = number.filter(|number| *number <= behind).unwrap_or(0);
-        (self.first..self.first + number).step_by(1)
-    }
-
-    /// Returns the indices of the keys among `count` arguments, none of which is the number of keys.
-    fn indices_among(self, count: usize) -> core::iter::StepBy<Range<usize>> {
+    /// Returns the indices of the keys among `count` arguments.
+    pub fn indices(self, count: usize) -> impl Iterator<Item = usize> {
         let last = if self.last < 0 {
             count.saturating_sub(self.last.unsigned_abs() as usize)
         } else {
@@ -233,6 +219,41 @@ impl Spec {
         !self.flags.intersects(QUICK)
     }
 
+    /// Returns whether the command may have keys.
+    #[inline]
+    pub fn has_keys(&self) -> bool {
+        !self.keys.is_none() || self.key_count_at > 0
+    }
+
+    /// Returns whether the command always has exactly one key.
+    #[inline]
+    pub fn has_one_key(&self) -> bool {
+        self.keys.is_one() && self.key_count_at == 0
+    }
+
+    /// Returns the index of the first key, if the command has one with these arguments.
+    #[inline]
+    pub fn first_key_index(&self, args: Args<'_>) -> Option<usize> {
+        if self.keys.is_none() { self.counted_keys(args).next() } else { Some(self.keys.first) }
+    }
+
+    /// Returns the indices of the keys among the arguments.
+    pub fn key_indices(&self, args: Args<'_>) -> impl Iterator<Item = usize> {
+        self.keys.indices(args.len()).chain(self.counted_keys(args))
+    }
+
+    /// Returns the indices of the keys that an argument counts; none if it is not a number of arguments that follow.
+    pub fn counted_keys(&self, args: Args<'_>) -> Range<usize> {
+        let first = self.key_count_at + 1;
+        let count = args.get(self.key_count_at).filter(|_| self.key_count_at > 0);
+        let count =
+            count.and_then(resp::parse_integer).and_then(|count| usize::try_from(count).ok());
+        match count {
+            Some(count) if count <= args.len().saturating_sub(first) => first..first + count,
+            Some(_) | None => 0..0,
+        }
+    }
+
     /// Returns whether `count` arguments, including the name, are a valid number.
     #[inline]
     pub fn accepts(&self, count: usize) -> bool {
@@ -243,8 +264,9 @@ impl Spec {
 
 /// All commands, found by name. Created once at start.
 pub struct Table {
-    /// Open addressing by the case-folded names; a power of two in size, at most half full.
-    places: Vec<Option<(&'static Spec, CommandId)>>,
+    short: ShortNames,
+    /// Commands with longer names.
+    long: Vec<(&'static Spec, CommandId)>,
     /// Every command, each container followed by its subcommands.
     specs: Vec<&'static Spec>,
     count: usize,
@@ -282,6 +304,8 @@ const FAMILIES: &[&[Spec]] = &[
     crate::bits::SPECS,
     crate::hashes::SPECS,
     crate::lists::SPECS,
+    crate::sorted_sets::SPECS,
+    crate::sets::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
     crate::keyspace::expire::SPECS,
@@ -304,19 +328,23 @@ const FAMILIES: &[&[Spec]] = &[
     crate::timer::SPECS,
 ];
 
-/// Maximum length of a command's name; longer words are not looked up.
-const NAME_BYTES_MAX: usize = 32;
-
 impl Default for Table {
     fn default() -> Table {
         let count = FAMILIES.iter().map(|family| family.len()).sum::<usize>();
-        let places = vec![None; (count * 2).next_power_of_two()];
-        let mut table = Table { places, specs: Vec::new(), count };
+        let short = ShortNames::with_room_for(count);
+        let mut table = Table { short, long: Vec::new(), specs: Vec::new(), count };
         for spec in FAMILIES.iter().flat_map(|family| family.iter()) {
-            let place = table.place_of(spec.name.as_bytes());
-            assert!(table.places[place].is_none(), "{} stands in the table twice", spec.name);
+            assert!(
+                table.find(spec.name.as_bytes()).is_none(),
+                "{} stands in the table twice",
+                spec.name
+            );
             let number = u16::try_from(table.specs.len()).expect("some hundreds of commands");
-            table.places[place] = Some((spec, CommandId(number)));
+            if spec.name.len() <= SHORT_BYTES_MAX {
+                table.short.insert(spec, CommandId(number));
+            } else {
+                table.long.push((spec, CommandId(number)));
+            }
             table.specs.push(spec);
             table.specs.extend(spec.subcommands);
         }
@@ -366,24 +394,13 @@ impl Table {
 
     #[inline]
     pub(crate) fn find_with_id(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
-        if name.len() > NAME_BYTES_MAX {
-            return None;
-        }
-        self.places[self.place_of(name)]
+        if name.len() <= SHORT_BYTES_MAX { self.short.find(name) } else { self.find_long(name) }
     }
 
-    /// Returns the position of the name, or the empty position where it would be.
-    #[inline]
-    fn place_of(&self, name: &[u8]) -> usize {
-        let mask = self.places.len() - 1;
-        let mut place = folded_hash(name) & mask;
-        while let Some((spec, _)) = self.places[place] {
-            if spec.name.as_bytes().eq_ignore_ascii_case(name) {
-                return place;
-            }
-            place = (place + 1) & mask;
-        }
-        place
+    /// Finds a command with a long name: there are few, and they are seldom used.
+    fn find_long(&self, name: &[u8]) -> Option<(&'static Spec, CommandId)> {
+        let is_wanted = |spec: &Spec| spec.name.as_bytes().eq_ignore_ascii_case(name);
+        self.long.iter().copied().find(|(spec, _)| is_wanted(spec))
     }
 }
 
@@ -406,15 +423,6 @@ pub(crate) fn is_container(name: &[u8]) -> bool {
         .any(|spec| !spec.subcommands.is_empty() && spec.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// Returns a case-insensitive hash of the name.
-#[inline]
-fn folded_hash(name: &[u8]) -> usize {
-    let folded = name.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte | 0x20)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    (folded ^ folded >> 32) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,7 +431,10 @@ mod tests {
     fn a_command_is_found_in_any_case() {
         let table = Table::default();
         assert_eq!(table.find(b"GeT").map(|spec| spec.name), Some("get"));
-        assert!(table.find(b"gett").is_none());
+        for wrong in [&b"gett"[..], b"ge", b"get\0", b"\0", b"", b"g\x05t", b"gEtraNgf"] {
+            assert!(table.find(wrong).is_none(), "{wrong:?}");
+        }
+        assert_eq!(table.find(b"PexpireAT").map(|spec| spec.name), Some("pexpireat"));
         assert!(table.find(&[b'x'; 100]).is_none());
         assert!(table.iter().all(|spec| table.find(spec.name.as_bytes()).is_some()));
     }
@@ -438,26 +449,13 @@ mod tests {
 
     #[test]
     fn key_positions_are_counted_as_redis_counts_them() {
-        let indices = |spec: KeySpec, count| spec.indices_among(count).collect::<Vec<_>>();
+        let indices = |spec: KeySpec, count| spec.indices(count).collect::<Vec<_>>();
         assert_eq!(indices(KeySpec::FIRST, 3), [1]);
         assert_eq!(indices(KeySpec::ALL, 4), [1, 2, 3]);
         assert_eq!(indices(KeySpec { first: 1, last: -1, step: 2 }, 5), [1, 3]);
         assert_eq!(indices(KeySpec { first: 2, last: -1, step: 1 }, 4), [2, 3]);
         assert_eq!(indices(KeySpec::NONE, 4), [0usize; 0]);
         assert_eq!(indices(KeySpec::SECOND, 2), [0usize; 0]);
-    }
-
-    #[test]
-    fn counted_keys_are_found_by_their_number() {
-        let indices = |words: &[&str]| {
-            let owned = crate::OwnedArgs::new(words.iter().map(|word| word.as_bytes()));
-            KeySpec::counted(1).indices(owned.args()).collect::<Vec<_>>()
-        };
-        assert_eq!(indices(&["LMPOP", "2", "a", "b", "LEFT"]), [2, 3]);
-        assert_eq!(indices(&["LMPOP", "1", "a", "b", "LEFT"]), [2]);
-        for number in ["0", "-1", "x", "4", "9223372036854775807"] {
-            assert_eq!(indices(&["LMPOP", number, "a", "b", "LEFT"]), [0usize; 0]);
-        }
     }
 
     #[test]
@@ -470,7 +468,6 @@ mod tests {
             };
             assert_eq!(spec.full_name, full);
             assert!(!spec.summary.is_empty(), "{full} has no summary");
-            assert!(spec.name.len() <= NAME_BYTES_MAX);
             assert!(spec.run.is_some() || !spec.subcommands.is_empty(), "{full} does nothing");
             assert!(spec.subcommands.iter().all(|sub| sub.subcommands.is_empty()));
             spec.subcommands.iter().for_each(|sub| check(sub, spec.name));

@@ -186,7 +186,7 @@ fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
 fn run_queued(context: &mut Context<'_>, command: &Queued) {
     let args = command.args.args();
     let keys = context.keys.reborrow();
-    let first_index = command.spec.keys.indices(args).next();
+    let first_index = command.spec.key_indices(args).next();
     let first_key = first_index.map(|index| keys.key(args.at(index)));
     let ending = run(&mut Context {
         args,

@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..72usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..103usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -79,22 +79,91 @@ fn line() -> impl Strategy<Value = String> {
         52 => format!("HINCRBY {key} f{} {second}", number % 5),
         53 => format!("HINCRBYFLOAT {key} f{} {second}.25", number % 5),
         54 => format!("HGETALL {key}"),
-        55 => format!("LPUSH {key} {word} {number}"),
-        56 => format!("RPUSH {key} {number} {second} {word}"),
-        57 => format!("LPUSHX {key} {word}"),
-        58 => format!("RPUSHX {key} {word}"),
-        59 => format!("LPOP {key} {}", number % 5),
-        60 => format!("RPOP {key}"),
-        61 => format!("LSET {key} {} {word}", number % 5),
-        62 => format!("LINSERT {key} BEFORE {number} {word}"),
-        63 => format!("LREM {key} {} {second}", number % 4),
-        64 => format!("LTRIM {key} {} {second}", number % 4),
-        65 => format!("LMOVE {key} {other} LEFT RIGHT"),
-        66 => format!("LMOVE {key} {key} RIGHT LEFT"),
-        67 => format!("RPOPLPUSH {key} {other}"),
-        68 => format!("LMPOP 2 {key} {other} LEFT COUNT {second}"),
+        55..73 => sorted_set_line(kind - 55, &key, &other, &word, (number, second)),
+        73..86 => set_line(kind - 73, &key, &other, &word, (number, second)),
+        86..100 => list_line(kind - 86, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
+}
+
+/// A line about sorted sets.
+fn sorted_set_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0..3 => format!("ZADD {key} {number} {word}"),
+        3 => format!("ZADD {key} {number} m{number} {second}.5 m{second} 1 m1"),
+        4 => format!("ZADD {key} GT CH {number} m{} -1 m2", second % 5),
+        5 => format!("ZINCRBY {key} {second}.25 m{}", number % 5),
+        6 => format!("ZREM {key} m{} m{} {word}", number % 5, second % 5),
+        7 => format!("ZREMRANGEBYRANK {key} {} {second}", number % 4),
+        8 => format!("ZREMRANGEBYSCORE {key} {second} {number}"),
+        9 => format!("ZREMRANGEBYLEX {key} [m1 [m{number}"),
+        10 => format!("ZPOPMIN {key} {}", number % 3),
+        11 => format!("ZPOPMAX {key}"),
+        12 => format!("ZMPOP 2 {key} {other} MAX COUNT 2"),
+        13 => format!("ZRANGESTORE {key} {other} {} {second}", number % 3),
+        14 => format!("ZUNIONSTORE {key} 2 {key} {other} WEIGHTS 1 {second}"),
+        15 => format!("ZINTERSTORE {key} 2 {key} {other} AGGREGATE MIN"),
+        16 => format!("ZDIFFSTORE {key} 2 {key} {other}"),
+        _ => format!("ZRANGE {key} 0 -1"),
+    }
+}
+
+/// A line about sets.
+fn set_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0..3 => format!("SADD {key} {word} {number}"),
+        3 => format!("SADD {key} {number} {second} m{number} m{second} m1"),
+        4 => format!("SREM {key} {number} {word} m{}", second % 5),
+        5 => format!("SMOVE {key} {other} {}", number % 20),
+        6 => format!("SPOP {key}"),
+        7 => format!("SPOP {key} {}", second % 12),
+        8 => format!("SINTERSTORE {key} {other} k0"),
+        9 => format!("SUNIONSTORE {key} {other} k1 {key}"),
+        10 => format!("SDIFFSTORE {key} {other} k2"),
+        11 => {
+            let members: Vec<String> = (0..number.max(1) * 3).map(|it| it.to_string()).collect();
+            format!("SADD {key} {}", members.join(" "))
+        }
+        _ => format!("SPOP {key} {}", number.max(0) * 3),
+    }
+}
+
+/// A line about lists.
+fn list_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0 => format!("LPUSH {key} {word} {number}"),
+        1 => format!("RPUSH {key} {number} {second} {word}"),
+        2 => format!("LPUSHX {key} {word}"),
+        3 => format!("RPUSHX {key} {word}"),
+        4 => format!("LPOP {key} {}", number % 5),
+        5 => format!("RPOP {key}"),
+        6 => format!("LSET {key} {} {word}", number % 5),
+        7 => format!("LINSERT {key} BEFORE {number} {word}"),
+        8 => format!("LREM {key} {} {second}", number % 4),
+        9 => format!("LTRIM {key} {} {second}", number % 4),
+        10 => format!("LMOVE {key} {other} LEFT RIGHT"),
+        11 => format!("LMOVE {key} {key} RIGHT LEFT"),
+        12 => format!("RPOPLPUSH {key} {other}"),
+        _ => format!("LMPOP 2 {key} {other} LEFT COUNT {second}"),
+    }
 }
 
 proptest! {

@@ -13,6 +13,7 @@ mod bucket; //   One bucket of a table.
 mod sequence; // Entries found by index or by comparison: lists, the order of a sorted set.
 mod list; //     A large list.
 mod sorted; //   A large sorted set.
+mod scored_row; // A small sorted set in a row.
 mod score; //    A score as an element, and the order of scores.
 mod block; //    A growing block of bytes.
 mod memory; //   The real size of a block in the allocator.
@@ -25,6 +26,7 @@ pub use list::List;
 pub use memory::block_bytes;
 pub use row::{Entries, MalformedRow, Row};
 pub use score::Score;
+pub use scored_row::ScoredRow;
 pub use sequence::Sequence;
-pub use sorted::{ScoredMember, SortedSet};
+pub use sorted::{ScoredMember, SortedSet, compare_texts};
 pub use table::{HashBytes, Table, TablePosition};

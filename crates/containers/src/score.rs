@@ -27,6 +27,9 @@ impl Ord for Score {
 }
 
 impl Score {
+    /// The longest form of a score in a row.
+    pub(crate) const BYTES_MAX: usize = 9;
+
     /// Returns `None` for NaN.
     pub fn new(score: f64) -> Option<Score> {
         (!score.is_nan()).then_some(Score(score))
@@ -37,7 +40,7 @@ impl Score {
     }
 
     /// Calls `use_it` with the score as an element.
-    pub(crate) fn with_element<R>(self, use_it: impl FnOnce(Element<'_>) -> R) -> R {
+    pub fn with_element<R>(self, use_it: impl FnOnce(Element<'_>) -> R) -> R {
         let is_whole = self.0 % 1.0 == 0.0 && self.0.abs() <= WHOLE_MAX;
         let is_negative_zero = self.0 == 0.0 && self.0.is_sign_negative();
         if is_whole && !is_negative_zero {

@@ -7,6 +7,7 @@ use crate::element::Element;
 use crate::memory::block_bytes;
 use crate::row::pair;
 use crate::score::Score;
+use crate::scored_row::ScoredRow;
 use crate::sequence::Sequence;
 use crate::table::{HashBytes, Table, TablePosition};
 
@@ -31,7 +32,7 @@ impl Default for SortedSet {
 }
 
 impl<'a> ScoredMember<'a> {
-    fn of(entry: &'a [u8]) -> ScoredMember<'a> {
+    pub(crate) fn of(entry: &'a [u8]) -> ScoredMember<'a> {
         let (score, member) = pair(entry);
         ScoredMember { score: Score::of(score).expect("written by this crate"), member }
     }
@@ -55,7 +56,8 @@ impl Ord for ScoredMember<'_> {
     }
 }
 
-fn compare_texts(one: Element<'_>, other: Element<'_>) -> Ordering {
+/// Compares two members by their texts, as Redis orders them.
+pub fn compare_texts(one: Element<'_>, other: Element<'_>) -> Ordering {
     one.with_text(|one| other.with_text(|other| one.cmp(other)))
 }
 
@@ -72,6 +74,11 @@ impl SortedSet {
     pub fn bytes(&self) -> usize {
         let own = block_bytes(size_of::<SortedSet>());
         own + self.order.bytes() + self.members.bytes() - block_bytes(size_of::<Table>())
+    }
+
+    /// Returns the length of all pairs in a row. Walks over all of them.
+    pub fn row_len(&self) -> usize {
+        self.order.iter_from(0).map(<[u8]>::len).sum()
     }
 
     pub fn score(&self, hasher: &impl HashBytes, member: Element<'_>) -> Option<Score> {
@@ -135,6 +142,13 @@ impl SortedSet {
 
     pub fn at(&self, rank: usize) -> Option<ScoredMember<'_>> {
         self.order.get(rank).map(ScoredMember::of)
+    }
+
+    /// Sets members as (score, member) pairs of a row.
+    pub fn insert_row(&mut self, hasher: &impl HashBytes, row: ScoredRow<'_>) {
+        for it in row.iter() {
+            self.insert(hasher, it.score, it.member);
+        }
     }
 
     /// Iterates over members from a rank on.

@@ -93,7 +93,7 @@ fn live(mut node: Node, options: &NodeOptions, running: &Mutex<Running>) -> Resu
                 say("opencluster: stopped\n");
                 return Ok(());
             }
-            Some(Gone::Outcast) => {}
+            Some(Gone::Removed) => {}
             Some(Gone::Yielded(_)) => {
                 let (others, carried) = (shown.others(), shown.carried());
                 return Err(start_over(others, carried, OTHER_SIDE_WON));

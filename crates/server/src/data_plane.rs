@@ -108,7 +108,7 @@ impl DataPlane for Shared {
         match gone {
             // Clients that still come are redirected; the janitor stops the node later.
             Gone::Left | Gone::LeftFor(_) => drop(self.data.left.set(Instant::now())),
-            Gone::LeftAsTheLast | Gone::Outcast | Gone::Yielded(_) | Gone::Refused(_) => {
+            Gone::LeftAsTheLast | Gone::Removed | Gone::Yielded(_) | Gone::Refused(_) => {
                 self.stop();
             }
         }
@@ -155,7 +155,7 @@ fn holds_anything(data: &Data, map: &Map) -> bool {
 pub(crate) fn report_to(data: &Data, line: ControlHandle) {
     let tell = move |notice| match notice {
         Notice::LinkBroke(peer) => line.data_link_lost(peer),
-        Notice::Reigned { slot, reign } => line.tell(Input::Reigned { slot, reign }),
+        Notice::NewerReignSeen { slot, reign } => line.tell(Input::NewerReignSeen { slot, reign }),
         Notice::ClientDemand => line.tell(Input::ClientDemand),
         Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
         Notice::Memory(report) => line.tell(Input::Memory(report)),

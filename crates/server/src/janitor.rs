@@ -342,7 +342,7 @@ impl Janitor {
 
     fn publish_outcome(&mut self) {
         self.shared.data.have_links_written();
-        let counters = self.shared.counters.threads.last().expect("the keeper's own are the last");
+        let counters = self.shared.counters.threads.last().expect("the janitor's own are the last");
         count(&counters.expired, core::mem::take(&mut self.outcome.expired));
         count(&counters.evicted, core::mem::take(&mut self.outcome.evicted));
         count(&counters.changes, core::mem::take(&mut self.outcome.changes));

@@ -19,7 +19,7 @@ use crate::memory::{MemoryGauge, MemoryProbe};
 struct Cell(Mutex<SlotState>);
 
 /// Summary of a slot that is readable without its lock. Written under the lock, after each change.
-struct Note {
+struct SlotSummary {
     /// Time of the next check for expired keys; possibly too early.
     expires_from: AtomicU64,
     len: AtomicU32,
@@ -28,9 +28,9 @@ struct Note {
 
 const NEVER: u64 = u64::MAX;
 
-impl Default for Note {
-    fn default() -> Note {
-        Note {
+impl Default for SlotSummary {
+    fn default() -> SlotSummary {
+        SlotSummary {
             expires_from: AtomicU64::new(NEVER),
             len: AtomicU32::new(0),
             expiring: AtomicU32::new(0),
@@ -43,7 +43,7 @@ pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotState>;
 
 pub(crate) struct Keyspace {
     cells: Box<[Cell]>,
-    notes: Box<[Note]>,
+    summaries: Box<[SlotSummary]>,
     /// The seed with which keys are hashed.
     pub seed: Seed,
     pub memory: MemoryGauge,
@@ -69,7 +69,7 @@ impl Keyspace {
         let slots = || 0..Slot::COUNT;
         Keyspace {
             cells: slots().map(|_| Cell(Mutex::new(SlotState::with_role(role)))).collect(),
-            notes: slots().map(|_| Note::default()).collect(),
+            summaries: slots().map(|_| SlotSummary::default()).collect(),
             seed,
             memory: MemoryGauge::new(memory), // Now, so that empty slots count as the node's own memory.
             garbage,
@@ -131,7 +131,7 @@ impl Keyspace {
     }
 
     pub(crate) fn population(&self) -> Population {
-        self.notes.iter().fold(Population::default(), |sum, note| Population {
+        self.summaries.iter().fold(Population::default(), |sum, note| Population {
             keys: sum.keys + u64::from(note.len.load(Relaxed)),
             expiring: sum.expiring + u64::from(note.expiring.load(Relaxed)),
         })
@@ -139,31 +139,31 @@ impl Keyspace {
 
     /// Returns the first slot at or after `from` that may have an expired key.
     pub(crate) fn next_due(&self, from: Slot, now: UnixMillis) -> Option<Slot> {
-        self.next_noted(from, |note| note.expires_from.load(Relaxed) <= now.0)
+        self.next_summarised(from, |note| note.expires_from.load(Relaxed) <= now.0)
     }
 
     /// Returns the first slot at or after `from` that holds a key.
     pub(crate) fn next_occupied(&self, from: Slot) -> Option<Slot> {
-        self.next_noted(from, |note| note.len.load(Relaxed) > 0)
+        self.next_summarised(from, |note| note.len.load(Relaxed) > 0)
     }
 
     /// Returns the first slot at or after `from` that holds a key with an expiry.
     pub(crate) fn next_expiring(&self, from: Slot) -> Option<Slot> {
-        self.next_noted(from, |note| note.expiring.load(Relaxed) > 0)
+        self.next_summarised(from, |note| note.expiring.load(Relaxed) > 0)
     }
 
     /// Returns the number of keys in a slot that this node serves.
     pub(crate) fn len_of(&self, slot: Slot) -> usize {
-        self.notes[slot.index()].len.load(Relaxed) as usize
+        self.summaries[slot.index()].len.load(Relaxed) as usize
     }
 
     /// Returns whether a slot that this node serves holds a key with an expiry.
     pub(crate) fn has_expiring(&self, slot: Slot) -> bool {
-        self.notes[slot.index()].expiring.load(Relaxed) > 0
+        self.summaries[slot.index()].expiring.load(Relaxed) > 0
     }
 
-    fn next_noted(&self, from: Slot, wanted: impl Fn(&Note) -> bool) -> Option<Slot> {
-        let behind = &self.notes[from.index()..];
+    fn next_summarised(&self, from: Slot, wanted: impl Fn(&SlotSummary) -> bool) -> Option<Slot> {
+        let behind = &self.summaries[from.index()..];
         let index = from.index() + behind.iter().position(wanted)?;
         u16::try_from(index).ok().and_then(Slot::new)
     }
@@ -172,7 +172,7 @@ impl Keyspace {
     /// keys of other primaries are not shown, expired or evicted here.
     #[inline]
     pub(crate) fn note(&self, slot: Slot, state: &SlotState) {
-        let note = &self.notes[slot.index()];
+        let note = &self.summaries[slot.index()];
         if !state.replica().is_primary() {
             note.expires_from.store(NEVER, Relaxed);
             note.len.store(0, Relaxed);

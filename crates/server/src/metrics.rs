@@ -179,6 +179,8 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::Bitmap
             | Group::Hash
             | Group::List
+            | Group::SortedSet
+            | Group::Set
             | Group::Connection
             | Group::Server
             | Group::Cluster

@@ -315,7 +315,7 @@ impl Node {
                     self.returning.is_some() || begun.elapsed() < READY_WITHIN
                 }
                 // Admitted, and declared dead before it could serve.
-                StartupPhase::Gone(Gone::Outcast) => return Err(StartError::LeftBehind),
+                StartupPhase::Gone(Gone::Removed) => return Err(StartError::LeftBehind),
                 StartupPhase::Gone(Gone::Yielded(_)) if self.returning.is_some() => {
                     return Err(StartError::Yielded);
                 }
@@ -420,7 +420,7 @@ impl Node {
         };
         if let Some(timers) = self.timers.lock().take() {
             match &gone {
-                Some(Gone::Outcast | Gone::Yielded(_)) => {
+                Some(Gone::Removed | Gone::Yielded(_)) => {
                     *self.carried.lock() = timers.start_over();
                 }
                 None if self.returning.is_some() => *self.carried.lock() = timers.start_over(),
@@ -434,7 +434,7 @@ impl Node {
             Gone::LeftAsTheLast | Gone::LeftFor(_) => self.save(),
             Gone::Yielded(_) => self.shared.data.kept.begin_anew(),
             // A node that was declared dead keeps everything in memory: `next_life`.
-            Gone::Outcast | Gone::Left | Gone::Refused(_) => {}
+            Gone::Removed | Gone::Left | Gone::Refused(_) => {}
         }
         Some(gone)
     }

@@ -72,7 +72,7 @@ enum Storage {
     RunTime(Field),
     Start(Field),
     /// Changed at run time, for all nodes of the cluster together.
-    Cluster(Field),
+    Shared(Field),
     Fixed(&'static str),
 }
 
@@ -85,7 +85,7 @@ struct Field {
 impl SettingSpec {
     pub fn mutability(&self) -> Mutability {
         match self.storage {
-            Storage::RunTime(_) | Storage::Cluster(_) => Mutability::AtRunTime,
+            Storage::RunTime(_) | Storage::Shared(_) => Mutability::AtRunTime,
             Storage::Start(_) => Mutability::AtStart,
             Storage::Fixed(_) => Mutability::Never,
         }
@@ -94,7 +94,7 @@ impl SettingSpec {
     /// Returns whether all nodes of a cluster have the same value: that of the first node, until `CONFIG SET` on any
     /// node changes it for all.
     pub fn is_cluster_wide(&self) -> bool {
-        matches!(self.storage, Storage::Cluster(_))
+        matches!(self.storage, Storage::Shared(_))
     }
 
     /// Returns whether the setting is a secret: read from a file or the environment, never from an argument, and
@@ -115,7 +115,7 @@ impl SettingSpec {
 
     pub(super) fn read(&self, settings: &Settings) -> String {
         match &self.storage {
-            Storage::RunTime(field) | Storage::Start(field) | Storage::Cluster(field) => {
+            Storage::RunTime(field) | Storage::Start(field) | Storage::Shared(field) => {
                 (field.read)(settings, &self.kind)
             }
             Storage::Fixed(value) => (*value).to_owned(),
@@ -124,7 +124,7 @@ impl SettingSpec {
 
     pub(super) fn write(&self, settings: &mut Settings, text: &str) -> Result<(), SettingRefusal> {
         match &self.storage {
-            Storage::RunTime(field) | Storage::Start(field) | Storage::Cluster(field) => {
+            Storage::RunTime(field) | Storage::Start(field) | Storage::Shared(field) => {
                 (field.write)(settings, text, &self.kind).map_err(|redis| self.invalid(text, redis))
             }
             // Many scripts send `CONFIG SET save ""`: setting the present value is allowed.
@@ -161,8 +161,8 @@ macro_rules! row {
     ($section:ident $name:literal Start $field:ident, $kind:expr, $help:literal) => {
         row!(@ $section $name $kind, $help, Storage::Start(field!($field)))
     };
-    ($section:ident $name:literal Cluster $field:ident, $kind:expr, $help:literal) => {
-        row!(@ $section $name $kind, $help, Storage::Cluster(field!($field)))
+    ($section:ident $name:literal Shared $field:ident, $kind:expr, $help:literal) => {
+        row!(@ $section $name $kind, $help, Storage::Shared(field!($field)))
     };
     ($section:ident $name:literal Fixed $value:literal, $kind:expr, $help:literal) => {
         row!(@ $section $name $kind, $help, Storage::Fixed($value))
@@ -239,13 +239,13 @@ pub static TABLE: &[SettingSpec] = &[
 
     row!(Memory "maxmemory" RunTime maxmemory, ANY_SIZE,
         "Memory for data before keys are evicted or writes refused; 0 for no limit"),
-    row!(Memory "maxmemory-policy" Cluster maxmemory_policy, SettingKind::OneOf(EvictionPolicy::WORDS),
+    row!(Memory "maxmemory-policy" Shared maxmemory_policy, SettingKind::OneOf(EvictionPolicy::WORDS),
         "Policy that chooses the keys to evict when maxmemory is reached"),
-    row!(Memory "maxmemory-samples" Cluster maxmemory_samples, SettingKind::Integer { min: 1, max: INT_MAX },
+    row!(Memory "maxmemory-samples" Shared maxmemory_samples, SettingKind::Integer { min: 1, max: INT_MAX },
         "Keys sampled to find one to evict; more is more exact and slower"),
-    row!(Memory "lfu-log-factor" Cluster lfu_log_factor, COUNT,
+    row!(Memory "lfu-log-factor" Shared lfu_log_factor, COUNT,
         "Factor that slows the growth of the access counter under an lfu policy"),
-    row!(Memory "lfu-decay-time" Cluster lfu_decay_time, COUNT,
+    row!(Memory "lfu-decay-time" Shared lfu_decay_time, COUNT,
         "Minutes after which the access counter is decremented by one; 0 for never"),
     row!(Memory "timers.maxmemory" RunTime timers_maxmemory, ANY_SIZE,
         "Memory for timers, which maxmemory does not include; 0 for a tenth of maxmemory, or 1gb without one"),
@@ -258,7 +258,7 @@ pub static TABLE: &[SettingSpec] = &[
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, SettingKind::OutputLimits,
         "Unread replies of one client before it is disconnected: at once above the hard limit, after some seconds above the soft one"),
-    row!(Limits "proto-max-bulk-len" Cluster proto_max_bulk_len, BULK,
+    row!(Limits "proto-max-bulk-len" Shared proto_max_bulk_len, BULK,
         "The largest single argument, and so the largest string"),
 
     row!(Security "requirepass" RunTime requirepass, SettingKind::Secret,
@@ -282,9 +282,9 @@ pub static TABLE: &[SettingSpec] = &[
         "Minimum level of messages written to standard error"),
     row!(Watching "log-format" Start log_format, SettingKind::OneOf(LogFormat::WORDS),
         "Lines of the log as text, or as JSON"),
-    row!(Watching "notify-keyspace-events" Cluster notify_keyspace_events, SettingKind::NotifyClasses,
+    row!(Watching "notify-keyspace-events" Shared notify_keyspace_events, SettingKind::NotifyClasses,
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
-    row!(Watching "notify-scope" Cluster notify_scope, SettingKind::OneOf(NotifyScope::WORDS),
+    row!(Watching "notify-scope" Shared notify_scope, SettingKind::OneOf(NotifyScope::WORDS),
         "Events that subscribers of a node hear: of the keys that it serves, as in Redis Cluster, or of all keys"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
         SettingKind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },

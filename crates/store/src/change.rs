@@ -1,6 +1,8 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
 mod list; // Elements of lists.
+mod sorted; // Scores of sorted sets.
+mod set; //  Members of sets.
 
 use std::sync::Arc;
 
@@ -58,6 +60,9 @@ impl ChangeInProgress<'_> {
             Some(OwnedMemory::List(list)) if list.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::List(list))
             }
+            Some(OwnedMemory::Sorted(set)) if set.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::Sorted(set))
+            }
             Some(_) | None => None,
         };
     }
@@ -110,6 +115,10 @@ impl SlotTable {
                 self.set_element(change, key, *index, element);
             }
             Effect::RemoveElements { key, ranges } => self.remove_elements(change, key, ranges),
+            Effect::SetScores { key, pairs } => self.set_scores(change, key, pairs),
+            Effect::RemoveScored { key, members } => self.remove_scored(change, key, members),
+            Effect::AddMembers { key, members } => self.add_members(change, key, members),
+            Effect::RemoveMembers { key, members } => self.remove_members(change, key, members),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -189,7 +198,10 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) | StoredValue::List(_) => Vec::new(),
+            StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -296,7 +308,7 @@ impl SlotTable {
     }
 }
 
-/// Returns the form in which an item keeps a value: a large string and a large hash get memory of their own.
+/// Returns the form in which an item keeps a value: a large string, hash or set gets memory of its own.
 #[inline]
 fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
     match value {
@@ -309,6 +321,8 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
         NewValue::List(row) => list::list_value(row),
+        NewValue::SortedSet(row) => sorted::sorted_value(row, seed),
+        NewValue::Set(row) => set::set_value(row, seed),
     }
 }
 

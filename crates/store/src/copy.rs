@@ -21,6 +21,8 @@ impl SlotTable {
             (NewValue::List(elements), ItemExtent::More) => {
                 Effect::InsertElements { key, index: usize::MAX, elements }
             }
+            (NewValue::SortedSet(pairs), ItemExtent::More) => Effect::SetScores { key, pairs },
+            (NewValue::Set(members), ItemExtent::More) => Effect::AddMembers { key, members },
             (value, ItemExtent::Whole | ItemExtent::More) => {
                 Effect::Put { key, value: value.clone(), expires_at: item.expires_at }
             }

@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, HashValue, ListValue, SlotTable, StoredValue};
+use crate::{Found, HashValue, ListValue, SetValue, SlotTable, SortedSetValue, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -27,6 +27,8 @@ impl Digest {
                 StoredValue::String(string) => hasher.write(&string.to_bytes()),
                 StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
                 StoredValue::List(list) => write_elements(list, &mut hasher),
+                StoredValue::SortedSet(set) => hasher.write_u64(sum_of_scores(set, seed)),
+                StoredValue::Set(set) => hasher.write_u64(sum_of_members(set, seed)),
             }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
@@ -51,6 +53,30 @@ fn write_elements(list: ListValue<'_>, hasher: &mut impl Hasher) {
         hasher.write_usize(element.len());
         element.with_text(|text| hasher.write(text));
     }
+}
+
+/// Returns the fingerprint of a sorted set. Its members are always in the same order, but a copy may have lost the sign of
+/// a zero: a packed set has none.
+fn sum_of_scores(set: SortedSetValue<'_>, seed: u64) -> u64 {
+    let state = foldhash::quality::FixedState::with_seed(seed.rotate_left(32));
+    let mut hasher = state.build_hasher();
+    for it in set.iter_from(0) {
+        hasher.write_u64((it.score.get() + 0.0).to_bits());
+        hasher.write_usize(it.member.len());
+        it.member.with_text(|text| hasher.write(text));
+    }
+    hasher.finish()
+}
+
+/// Returns the fingerprint of a set, independent of the order of its members.
+fn sum_of_members(set: SetValue<'_>, seed: u64) -> u64 {
+    // Another seed than that of hashes, so that a set never looks like one.
+    let state = foldhash::quality::FixedState::with_seed(seed ^ 0x5E75);
+    set.members().fold(0, |sum: u64, member| {
+        let mut hasher = state.build_hasher();
+        member.with_text(|text| hasher.write(text));
+        sum.wrapping_add(hasher.finish())
+    })
 }
 
 /// Returns the fingerprint of a slot's content.

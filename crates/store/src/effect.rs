@@ -24,6 +24,14 @@ pub enum Effect<'a> {
     SetElement { key: Key<'a>, index: usize, element: &'a [u8] },
     /// Removes elements of a list by their indices (`ListRanges`), but not all of them: then the effect is `Remove`.
     RemoveElements { key: Key<'a>, ranges: &'a [u8] },
+    /// Sets scores of members of a sorted set: scores and members in a row (`containers::ScoredRow`).
+    SetScores { key: Key<'a>, pairs: &'a [u8] },
+    /// Removes members of a sorted set, but not all of them: then the effect is `Remove`.
+    RemoveScored { key: Key<'a>, members: &'a [u8] },
+    /// Adds members to a set: a row (`containers::Row`).
+    AddMembers { key: Key<'a>, members: &'a [u8] },
+    /// Removes members of a set, but not all of them: then the effect is `Remove`.
+    RemoveMembers { key: Key<'a>, members: &'a [u8] },
     /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
     /// Sets the access mark as `RESTORE` asks; only eviction reads it.

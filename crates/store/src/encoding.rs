@@ -4,14 +4,16 @@
 //! keeps its tag forever, a new one gets a new tag. Numbers are little-endian; lengths are LEB128. Decoding never
 //! trusts a length beyond the bytes at hand.
 
-use containers::Row;
+use containers::{Row, ScoredRow};
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
 use crate::list_value::ListValue;
+use crate::set_value::{MEMBER, SetValue};
+use crate::sorted_value::SortedSetValue;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, Seed, StoredValue,
-    StringValue, UnixMillis, Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, ScoredMember, Seed,
+    StoredValue, StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -43,12 +45,18 @@ const REMOVE_FIELDS_V1: u8 = 0x29;
 const INSERT_ELEMENTS_V1: u8 = 0x30;
 const SET_ELEMENT_V1: u8 = 0x31;
 const REMOVE_ELEMENTS_V1: u8 = 0x32;
+const SET_SCORES_V1: u8 = 0x2E;
+const REMOVE_SCORED_V1: u8 = 0x2F;
+const ADD_MEMBERS_V1: u8 = 0x38;
+const REMOVE_MEMBERS_V1: u8 = 0x39;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
 const VALUE_LIST: u8 = 4;
+const VALUE_SORTED_SET: u8 = 6;
+const VALUE_SET: u8 = 5;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -87,15 +95,6 @@ pub fn encode_item_without_value(found: &Found<'_>, out: &mut Vec<u8>) {
     put_string(out, value_tag(found), &[]);
 }
 
-/// Returns the tag of a value that is sent in pieces or parts.
-fn value_tag(found: &Found<'_>) -> u8 {
-    match found.value() {
-        StoredValue::String(_) => VALUE_RAW,
-        StoredValue::Hash(_) => VALUE_HASH,
-        StoredValue::List(_) => VALUE_LIST,
-    }
-}
-
 /// Appends an item, a large container in several parts, and calls `appended` after each of them.
 pub fn encode_item_in_parts(
     found: &Found<'_>,
@@ -103,22 +102,35 @@ pub fn encode_item_in_parts(
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
     match found.value() {
-        StoredValue::Hash(HashValue::Table(table)) if found.goes_in_parts() => {
-            encode_entries_in_parts(found, table.entries(), out, appended);
-        }
         StoredValue::List(ListValue::Large(list)) if found.goes_in_parts() => {
-            encode_entries_in_parts(found, list.entries(), out, appended);
+            let write = |entry: &[u8], row: &mut Vec<u8>| row.extend_from_slice(entry);
+            encode_entries(found, list.entries(), write, out, appended);
         }
-        StoredValue::Hash(_) | StoredValue::List(_) | StoredValue::String(_) => {
+        StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table))
+            if found.goes_in_parts() =>
+        {
+            let write = |entry: &[u8], row: &mut Vec<u8>| row.extend_from_slice(entry);
+            encode_entries(found, table.entries(), write, out, appended);
+        }
+        StoredValue::SortedSet(SortedSetValue::Large(set)) if found.goes_in_parts() => {
+            encode_entries(found, set.iter_from(0), ScoredMember::write, out, appended);
+        }
+        StoredValue::Hash(_)
+        | StoredValue::List(_)
+        | StoredValue::Set(_)
+        | StoredValue::SortedSet(_)
+        | StoredValue::String(_) => {
             encode_item(found, out);
             appended(out);
         }
     }
 }
 
-fn encode_entries_in_parts<'a>(
+/// Appends the entries of a large container in several parts.
+fn encode_entries<E>(
     found: &Found<'_>,
-    entries: impl Iterator<Item = &'a [u8]>,
+    entries: impl Iterator<Item = E>,
+    write: impl Fn(E, &mut Vec<u8>),
     out: &mut Vec<u8>,
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
@@ -126,7 +138,7 @@ fn encode_entries_in_parts<'a>(
     let mut extent = ItemExtent::Whole;
     let mut entries = entries.peekable();
     while let Some(entry) = entries.next() {
-        row.extend_from_slice(entry);
+        write(entry, &mut row);
         if row.len() >= PART_BYTES || entries.peek().is_none() {
             encode_item_part(found, &row, extent, out);
             appended(out);
@@ -144,6 +156,17 @@ pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: 
     };
     put_item_head(out, tag, found, found.item.version());
     put_string(out, value_tag(found), row);
+}
+
+/// Returns the tag of a value of the item's type; of a string, the one that any string may have.
+fn value_tag(found: &Found<'_>) -> u8 {
+    match found.value() {
+        StoredValue::String(_) => VALUE_RAW,
+        StoredValue::Hash(_) => VALUE_HASH,
+        StoredValue::List(_) => VALUE_LIST,
+        StoredValue::Set(_) => VALUE_SET,
+        StoredValue::SortedSet(_) => VALUE_SORTED_SET,
+    }
 }
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
@@ -179,23 +202,14 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_expiry(out, *expires_at);
             put_new_value(out, value);
         }
-        Effect::Append { key, tail } => {
-            put_tag_key(out, APPEND_V1, key);
-            put_bytes(out, tail);
-        }
+        Effect::Append { key, tail } => put_key_bytes(out, APPEND_V1, key, tail),
         Effect::Overwrite { key, offset, bytes } => {
             put_tag_key(out, OVERWRITE_V1, key);
             put_varint(out, *offset as u64);
             put_bytes(out, bytes);
         }
-        Effect::SetFields { key, pairs } => {
-            put_tag_key(out, SET_FIELDS_V1, key);
-            put_bytes(out, pairs);
-        }
-        Effect::RemoveFields { key, fields } => {
-            put_tag_key(out, REMOVE_FIELDS_V1, key);
-            put_bytes(out, fields);
-        }
+        Effect::SetFields { key, pairs } => put_key_bytes(out, SET_FIELDS_V1, key, pairs),
+        Effect::RemoveFields { key, fields } => put_key_bytes(out, REMOVE_FIELDS_V1, key, fields),
         Effect::InsertElements { key, index, elements } => {
             put_tag_key(out, INSERT_ELEMENTS_V1, key);
             put_varint(out, *index as u64);
@@ -207,8 +221,13 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_bytes(out, element);
         }
         Effect::RemoveElements { key, ranges } => {
-            put_tag_key(out, REMOVE_ELEMENTS_V1, key);
-            put_bytes(out, ranges);
+            put_key_bytes(out, REMOVE_ELEMENTS_V1, key, ranges);
+        }
+        Effect::SetScores { key, pairs } => put_key_bytes(out, SET_SCORES_V1, key, pairs),
+        Effect::RemoveScored { key, members } => put_key_bytes(out, REMOVE_SCORED_V1, key, members),
+        Effect::AddMembers { key, members } => put_key_bytes(out, ADD_MEMBERS_V1, key, members),
+        Effect::RemoveMembers { key, members } => {
+            put_key_bytes(out, REMOVE_MEMBERS_V1, key, members);
         }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
@@ -262,6 +281,12 @@ pub fn decode_effect<'a>(
         REMOVE_ELEMENTS_V1 => {
             Effect::RemoveElements { key: input.key(seed)?, ranges: input.list_ranges()? }
         }
+        SET_SCORES_V1 => Effect::SetScores { key: input.key(seed)?, pairs: input.scored_row()? },
+        REMOVE_SCORED_V1 => Effect::RemoveScored { key: input.key(seed)?, members: input.row(1)? },
+        ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
+        REMOVE_MEMBERS_V1 => {
+            Effect::RemoveMembers { key: input.key(seed)?, members: input.row(MEMBER)? }
+        }
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
         REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
@@ -293,6 +318,12 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends an effect that is a key and bytes.
+fn put_key_bytes(out: &mut Vec<u8>, tag: u8, key: &Key<'_>, bytes: &[u8]) {
+    put_tag_key(out, tag, key);
+    put_bytes(out, bytes);
+}
+
 fn put_tag_key(out: &mut Vec<u8>, tag: u8, key: &Key<'_>) {
     out.push(tag);
     put_bytes(out, key.bytes());
@@ -321,6 +352,8 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
         NewValue::List(row) => put_string(out, VALUE_LIST, row),
+        NewValue::SortedSet(row) => put_string(out, VALUE_SORTED_SET, row),
+        NewValue::Set(row) => put_string(out, VALUE_SET, row),
     }
 }
 
@@ -341,6 +374,16 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_LIST);
             put_varint(out, list.row_len() as u64);
             list.write_row(out);
+        }
+        StoredValue::SortedSet(set) => {
+            out.push(VALUE_SORTED_SET);
+            put_varint(out, set.row_len() as u64);
+            set.write_row(out);
+        }
+        StoredValue::Set(set) => {
+            out.push(VALUE_SET);
+            put_varint(out, set.row_len() as u64);
+            set.write_row(out);
         }
     }
 }
@@ -408,6 +451,12 @@ impl<'a> ByteReader<'a> {
         if ListRanges::is_valid(row) { Ok(row) } else { Err(DecodeError::BadNumber) }
     }
 
+    /// Reads a row of scores and members.
+    fn scored_row(&mut self) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.bytes()?;
+        ScoredRow::check(bytes).map(ScoredRow::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -448,6 +497,8 @@ impl<'a> ByteReader<'a> {
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
             VALUE_LIST => Ok(NewValue::List(self.row(1)?)),
+            VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
+            VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

@@ -23,11 +23,14 @@ use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
-use containers::{List, Row, Table, block_bytes};
+use containers::{List, Row, ScoredRow, SortedSet, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
 use crate::list_value::ListValue;
+
+use crate::set_value::{MEMBER, SetValue};
+use crate::sorted_value::SortedSetValue;
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
 use crate::version::Version;
 
@@ -68,6 +71,23 @@ enum ValueKind {
     PackedList = 6,
     /// A list: a pointer from `Box<List>::into_raw`, which the item owns (`item/list.rs`).
     LargeList = 7,
+    /// A sorted set: its scores and members in a row.
+    PackedSorted = 10,
+    /// A sorted set: a pointer from `Box<SortedSet>::into_raw`, which the item owns.
+    Sorted = 11,
+    /// A set: its members in a row, all of them numbers, in ascending order.
+    IntegerSet = 13,
+    /// A set: its members in a row.
+    PackedSet = 14,
+    /// A set: a pointer from `Box<Table>::into_raw`, which the item owns.
+    SetTable = 15,
+}
+
+impl ValueKind {
+    /// Returns whether the value bytes are a pointer to a table.
+    fn is_table(self) -> bool {
+        matches!(self, ValueKind::HashTable | ValueKind::SetTable)
+    }
 }
 
 /// A value that is not in its item's block.
@@ -75,13 +95,14 @@ pub(crate) enum OwnedMemory {
     Shared(Arc<Vec<u8>>),
     Table(Box<Table>),
     List(Box<List>),
+    Sorted(Box<SortedSet>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>` and `Box<List>` inside are
-// `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>`, `Box<List>` and
+// `Box<SortedSet>` inside are `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -166,7 +187,12 @@ impl Item {
             | ValueKind::PackedHash
             | ValueKind::HashTable
             | ValueKind::PackedList
-            | ValueKind::LargeList => None,
+            | ValueKind::LargeList
+            | ValueKind::PackedSorted
+            | ValueKind::Sorted
+            | ValueKind::IntegerSet
+            | ValueKind::PackedSet
+            | ValueKind::SetTable => None,
         }
     }
 
@@ -194,7 +220,7 @@ impl Item {
     /// Takes a table out, leaving a number behind.
     pub(crate) fn take_table(&mut self) -> Option<Box<Table>> {
         let item = self.as_ref();
-        if item.kind() != ValueKind::HashTable {
+        if !item.kind().is_table() {
             return None;
         }
         let (shape, pointer) = (item.shape(), item.table_pointer());
@@ -205,11 +231,31 @@ impl Item {
         Some(unsafe { Box::from_raw(pointer) })
     }
 
-    /// Returns the table of a large hash, to be changed.
+    /// Returns the table of a large hash or set, to be changed.
     pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
         let item = self.as_ref();
         // SAFETY: the item owns the table, and `self` is borrowed for as long as the reference lives.
-        (item.kind() == ValueKind::HashTable).then(|| unsafe { &mut *item.table_pointer() })
+        item.kind().is_table().then(|| unsafe { &mut *item.table_pointer() })
+    }
+
+    /// Takes a large sorted set out, leaving a number behind.
+    fn take_sorted(&mut self) -> Option<Box<SortedSet>> {
+        let item = self.as_ref();
+        if item.kind() != ValueKind::Sorted {
+            return None;
+        }
+        let (shape, pointer) = (item.shape(), item.sorted_pointer());
+        // As in `take_shared`, the block keeps its shape.
+        self.write_at(KIND_AT, &[ValueKind::Integer as u8 | long_bit(shape)]);
+        // SAFETY: as in `take_table`.
+        Some(unsafe { Box::from_raw(pointer) })
+    }
+
+    /// Returns a large sorted set, to be changed.
+    pub(crate) fn sorted_mut(&mut self) -> Option<&mut SortedSet> {
+        let item = self.as_ref();
+        // SAFETY: the item owns the set, and `self` is borrowed for as long as the reference lives.
+        (item.kind() == ValueKind::Sorted).then(|| unsafe { &mut *item.sorted_pointer() })
     }
 
     pub(crate) fn set_version(&mut self, version: Version) {
@@ -295,6 +341,28 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::LargeList
             }
+            ItemValue::PackedSorted(row) => {
+                self.write_at(at, &row);
+                ValueKind::PackedSorted
+            }
+            ItemValue::Sorted(set) => {
+                let address = Box::into_raw(set).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::Sorted
+            }
+            ItemValue::IntegerSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::IntegerSet
+            }
+            ItemValue::PackedSet(row) => {
+                self.write_at(at, &row);
+                ValueKind::PackedSet
+            }
+            ItemValue::SetTable(table) => {
+                let address = Box::into_raw(table).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::SetTable
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -316,10 +384,14 @@ impl Item {
             | ValueKind::Raw
             | ValueKind::Integer
             | ValueKind::PackedHash
-            | ValueKind::PackedList => None,
+            | ValueKind::PackedList
+            | ValueKind::PackedSorted
+            | ValueKind::IntegerSet
+            | ValueKind::PackedSet => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
-            ValueKind::HashTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::HashTable | ValueKind::SetTable => self.take_table().map(OwnedMemory::Table),
             ValueKind::LargeList => self.take_list().map(OwnedMemory::List),
+            ValueKind::Sorted => self.take_sorted().map(OwnedMemory::Sorted),
         }
     }
 }
@@ -371,6 +443,20 @@ impl<'a> ItemRef<'a> {
                 StoredValue::List(ListValue::Packed(Row::new(row, 1)))
             }
             ValueKind::LargeList => StoredValue::List(ListValue::Large(self.list())),
+            ValueKind::PackedSorted => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::SortedSet(SortedSetValue::Packed(ScoredRow::new(row)))
+            }
+            ValueKind::Sorted => StoredValue::SortedSet(SortedSetValue::Large(self.sorted())),
+            ValueKind::IntegerSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Integers(Row::new(row, MEMBER)))
+            }
+            ValueKind::PackedSet => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::Set(SetValue::Packed(Row::new(row, MEMBER)))
+            }
+            ValueKind::SetTable => StoredValue::Set(SetValue::Table(self.table())),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -394,7 +480,10 @@ impl<'a> ItemRef<'a> {
             ValueKind::PackedHash
             | ValueKind::HashTable
             | ValueKind::PackedList
-            | ValueKind::LargeList => None,
+            | ValueKind::LargeList
+            | ValueKind::PackedSorted
+            | ValueKind::Sorted => None,
+            ValueKind::IntegerSet | ValueKind::PackedSet | ValueKind::SetTable => None,
         }
     }
 
@@ -403,9 +492,14 @@ impl<'a> ItemRef<'a> {
             ValueKind::Integer => Encoding::Int,
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
-            ValueKind::PackedHash | ValueKind::PackedList => Encoding::Listpack,
-            ValueKind::HashTable => Encoding::Hashtable,
+            ValueKind::PackedHash | ValueKind::PackedList | ValueKind::PackedSorted => {
+                Encoding::Listpack
+            }
             ValueKind::LargeList => Encoding::Quicklist,
+            ValueKind::Sorted => Encoding::Skiplist,
+            ValueKind::HashTable | ValueKind::SetTable => Encoding::Hashtable,
+            ValueKind::IntegerSet => Encoding::Intset,
+            ValueKind::PackedSet => Encoding::Listpack,
         }
     }
 
@@ -427,13 +521,16 @@ impl<'a> ItemRef<'a> {
             | ValueKind::Raw
             | ValueKind::Integer
             | ValueKind::PackedHash
-            | ValueKind::PackedList => block,
+            | ValueKind::PackedList
+            | ValueKind::PackedSorted => block,
+            ValueKind::IntegerSet | ValueKind::PackedSet => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
-            ValueKind::HashTable => block + self.table().bytes(),
             ValueKind::LargeList => block + self.list().bytes(),
+            ValueKind::Sorted => block + self.sorted().bytes(),
+            ValueKind::HashTable | ValueKind::SetTable => block + self.table().bytes(),
         }
     }
 
@@ -468,6 +565,11 @@ impl<'a> ItemRef<'a> {
             5 => ValueKind::HashTable,
             6 => ValueKind::PackedList,
             7 => ValueKind::LargeList,
+            10 => ValueKind::PackedSorted,
+            11 => ValueKind::Sorted,
+            13 => ValueKind::IntegerSet,
+            14 => ValueKind::PackedSet,
+            15 => ValueKind::SetTable,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -478,10 +580,22 @@ impl<'a> ItemRef<'a> {
         core::ptr::with_exposed_provenance_mut(address as usize)
     }
 
-    /// Returns the table of an item whose kind is `HashTable`.
+    /// Returns the table of an item whose kind is `HashTable` or `SetTable`.
     fn table(self) -> &'a Table {
         // SAFETY: the item owns the table, and is not changed during `'a`.
         unsafe { &*self.table_pointer() }
+    }
+
+    fn sorted_pointer(self) -> *mut SortedSet {
+        let shape = self.shape();
+        let address = u64::from_ne_bytes(self.array(shape.data_at() + shape.key_len));
+        core::ptr::with_exposed_provenance_mut(address as usize)
+    }
+
+    /// Returns the sorted set of an item whose kind is `Sorted`.
+    fn sorted(self) -> &'a SortedSet {
+        // SAFETY: the item owns the set, and is not changed during `'a`.
+        unsafe { &*self.sorted_pointer() }
     }
 
     fn shared_pointer(self) -> *const Vec<u8> {
@@ -546,6 +660,10 @@ fn stored_len(value: &ItemValue<'_>) -> usize {
         | ItemValue::Shared(_)
         | ItemValue::HashTable(_)
         | ItemValue::LargeList(_) => size_of::<u64>(),
+        ItemValue::PackedSorted(row) => row.len(),
+        ItemValue::Sorted(_) => size_of::<u64>(),
+        ItemValue::IntegerSet(row) | ItemValue::PackedSet(row) => row.len(),
+        ItemValue::SetTable(_) => size_of::<u64>(),
     }
 }
 

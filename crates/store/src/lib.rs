@@ -16,6 +16,8 @@ mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
 mod list_value; //  A list as it is read.
 mod list_ranges; // Ranges of a list's indices.
+mod sorted_value; // A sorted set as it is read.
+mod set_value; //   A set as it is read.
 mod key; //         A key with its slot and hash; the hash seed.
 mod version; //     Time and versions: the hybrid logical clock.
 mod access; //      Time and frequency of an item's use: LRU and LFU.
@@ -28,7 +30,10 @@ mod digest; //      A fingerprint of content, independent of order and seed.
 mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
-pub use containers::{Element, MalformedRow, Row, TablePosition, block_bytes};
+pub use containers::{
+    Element, MalformedRow, Row, Score, ScoredMember, ScoredRow, Table, TablePosition, block_bytes,
+    compare_texts,
+};
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
@@ -45,8 +50,10 @@ pub use list_ranges::ListRanges;
 pub use list_value::{ListValue, listpack_entry_len};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
+pub use set_value::SetValue;
 pub use slot_table::{
     Applied, Expired, Found, Garbage, Items, SHARED_FROM_BYTES, ScanPosition, SlotTable,
 };
+pub use sorted_value::SortedSetValue;
 pub use value::{Encoding, NewValue, StoredValue, StringValue};
 pub use version::{LEAD_MAX_MILLIS, UnixMillis, Version};

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use containers::{List, Table};
+use containers::{List, SortedSet, Table};
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
 use crate::{
-    DivergenceLog, HashValue, Key, ListValue, StoredValue, StringValue, Touch, UnixMillis, Version,
+    DivergenceLog, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue, StringValue,
+    Touch, UnixMillis, Version,
 };
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
@@ -75,9 +76,13 @@ impl<'a> Found<'a> {
         match self.value() {
             StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
             StoredValue::List(ListValue::Large(list)) => list.bytes() > PARTS_FROM_BYTES,
+            StoredValue::SortedSet(SortedSetValue::Large(set)) => set.bytes() > PARTS_FROM_BYTES,
             StoredValue::Hash(HashValue::Packed(_))
             | StoredValue::List(ListValue::Packed(_))
+            | StoredValue::SortedSet(SortedSetValue::Packed(_))
             | StoredValue::String(_) => false,
+            StoredValue::Set(SetValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
+            StoredValue::Set(SetValue::Integers(_) | SetValue::Packed(_)) => false,
         }
     }
 
@@ -101,10 +106,12 @@ pub struct Applied {
 /// A large object that nothing references any more; dropping it takes a while.
 pub enum Garbage {
     Value(Arc<Vec<u8>>),
-    /// A large hash.
+    /// A large hash or set.
     Table(Box<Table>),
     /// A large list.
     List(Box<List>),
+    /// A large sorted set.
+    Sorted(Box<SortedSet>),
     /// A slot's whole content.
     Items(Box<Items>),
 }

@@ -6,11 +6,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use containers::{List, Table};
+use containers::{List, SortedSet, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
 use crate::list_value::ListValue;
+
+use crate::set_value::SetValue;
+use crate::sorted_value::SortedSetValue;
 
 /// A value in the store, borrowed while the slot is locked.
 #[derive(Clone, Copy)]
@@ -18,6 +21,8 @@ pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
     List(ListValue<'a>),
+    SortedSet(SortedSetValue<'a>),
+    Set(SetValue<'a>),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -40,6 +45,8 @@ pub enum Encoding {
     Listpack,
     Hashtable,
     Quicklist,
+    Skiplist,
+    Intset,
 }
 
 impl Encoding {
@@ -51,6 +58,8 @@ impl Encoding {
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
             Encoding::Quicklist => "quicklist",
+            Encoding::Skiplist => "skiplist",
+            Encoding::Intset => "intset",
         }
     }
 }
@@ -93,6 +102,10 @@ pub enum NewValue<'a> {
     Hash(&'a [u8]),
     /// A list: its elements in a row.
     List(&'a [u8]),
+    /// A sorted set: its scores and members in a row (`containers::ScoredRow`), no member twice.
+    SortedSet(&'a [u8]),
+    /// A set: its members in a row, none twice.
+    Set(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -105,6 +118,12 @@ pub(crate) enum ItemValue<'a> {
     HashTable(Box<Table>),
     PackedList(&'a [u8]),
     LargeList(Box<List>),
+    PackedSorted(Cow<'a, [u8]>),
+    Sorted(Box<SortedSet>),
+    /// Numbers in ascending order.
+    IntegerSet(Cow<'a, [u8]>),
+    PackedSet(Cow<'a, [u8]>),
+    SetTable(Box<Table>),
 }
 
 fn decimal_len(number: i64) -> usize {

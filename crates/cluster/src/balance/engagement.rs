@@ -12,6 +12,7 @@ use super::message::{Attempt, BalanceAction, Offered};
 use super::plan::BucketPlan;
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
+/// A node's part in the one move it takes part in.
 #[derive(Clone, Debug)]
 pub struct Engagement {
     pub attempt: Attempt,
@@ -30,11 +31,11 @@ pub(super) type ProposedEpochs = Vec<(Hashmask, Epoch)>;
 #[derive(Clone, Debug)]
 pub enum MoveRole {
     /// The giver waits for the taker's answer.
-    Offering {
+    AwaitingTaker {
         decision: Box<Decision>,
     },
     /// The giver waits for the source's answer.
-    Fetching {
+    AwaitingSource {
         decision: Box<Decision>,
     },
     /// All partners have agreed. If the giver is the source too, it fills and proposes by itself.
@@ -73,7 +74,9 @@ impl Engagement {
             MoveRole::Sourcing { .. } => {
                 bucket.primary() == Some(me) && !bucket.is_held_by(self.taker)
             }
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Giving { .. } => true,
+            MoveRole::AwaitingTaker { .. }
+            | MoveRole::AwaitingSource { .. }
+            | MoveRole::Giving { .. } => true,
         };
         self.buckets.iter().all(|bucket| view.map.bucket(*bucket).is_some_and(fits))
     }
@@ -87,7 +90,7 @@ impl Engagement {
         let taken = |bucket: &Bucket| bucket.is_held_by(self.taker);
         let served = |bucket: &Bucket| bucket.primary() == Some(self.taker);
         match &self.role {
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
+            MoveRole::AwaitingTaker { .. } | MoveRole::AwaitingSource { .. } => false,
             MoveRole::Giving { step, .. } => match step.kind {
                 StepKind::Promote | StepKind::GivePrimary => self.states(view).any(served),
                 StepKind::Fill | StepKind::GiveBackup => self.states(view).any(taken),
@@ -112,7 +115,9 @@ impl Engagement {
         let (proposed, kind) = match &self.role {
             MoveRole::Giving { step, proposed } => (proposed, step.kind),
             MoveRole::Sourcing { proposed } => (proposed, StepKind::GiveBackup),
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
+            MoveRole::AwaitingTaker { .. }
+            | MoveRole::AwaitingSource { .. }
+            | MoveRole::Taking { .. } => {
                 return false;
             }
         };
@@ -129,7 +134,7 @@ impl Engagement {
     /// another holder of the bucket stays.
     pub(super) fn is_only_for_safety(&self, view: PlanView, me: NodeId) -> bool {
         let is_promotion = match &self.role {
-            MoveRole::Offering { decision } | MoveRole::Fetching { decision } => {
+            MoveRole::AwaitingTaker { decision } | MoveRole::AwaitingSource { decision } => {
                 decision.step.kind == StepKind::Promote
             }
             MoveRole::Giving { step, .. } => step.kind == StepKind::Promote,
@@ -168,7 +173,9 @@ impl Engagement {
                 proposed.clone_from(&filled);
                 false
             }
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } | MoveRole::Taking { .. } => {
+            MoveRole::AwaitingTaker { .. }
+            | MoveRole::AwaitingSource { .. }
+            | MoveRole::Taking { .. } => {
                 return true;
             }
         };
@@ -254,7 +261,7 @@ impl Engagement {
         let primary = view.map.bucket(plan.hashmask).and_then(Bucket::primary);
         let serves = primary == Some(self.giver());
         match &self.role {
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => false,
+            MoveRole::AwaitingTaker { .. } | MoveRole::AwaitingSource { .. } => false,
             MoveRole::Giving { step: Step { kind: StepKind::Promote, .. }, .. }
             | MoveRole::Taking { what: Offered::Promotion } => serves && plan.primary == self.taker,
             MoveRole::Giving { step: Step { kind: StepKind::Fill, .. }, .. }
@@ -271,8 +278,10 @@ impl Engagement {
     /// Returns the other participants, as far as this node knows them.
     pub(super) fn others(&self, me: NodeId) -> Vec<NodeId> {
         let source = match &self.role {
-            MoveRole::Offering { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => None,
-            MoveRole::Fetching { decision } => Some(decision.step.source),
+            MoveRole::AwaitingTaker { .. }
+            | MoveRole::Taking { .. }
+            | MoveRole::Sourcing { .. } => None,
+            MoveRole::AwaitingSource { decision } => Some(decision.step.source),
             MoveRole::Giving { step, .. } => Some(step.source),
         };
         let mut others: Vec<NodeId> =

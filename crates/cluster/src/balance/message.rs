@@ -18,7 +18,7 @@ use crate::map::{Change, Epoch, LeaveWay, NodeId};
 /// C -> A  Levels       my load levels, and whether I am busy
 /// A -> C  Offer b      I would like to give you b
 /// C -> A  Accept       agreed            (or Refuse: it is busy, or has another map)
-/// A -> B  Fetch b, C   send b to C       (only if A is not the primary itself)
+/// A -> B  RequestFill b, C  send b to C       (only if A is not the primary itself)
 /// B -> A  Accept       agreed            (or Refuse; then A tells C to Forget it)
 /// B       fills C, and proposes AddBackup and the changes after it; all three see in the map that it is done
 /// ~~~
@@ -42,7 +42,7 @@ pub enum BalanceMessage {
         basis: Epoch,
         what: Offered,
     },
-    Fetch {
+    RequestFill {
         attempt: Attempt,
         buckets: Vec<Hashmask>,
         basis: Epoch,

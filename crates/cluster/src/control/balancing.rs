@@ -33,8 +33,8 @@ pub(super) struct Balancing {
     fills: BTreeMap<Attempt, (Vec<Hashmask>, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
     engaged: Option<(Attempt, Moment)>,
-    /// True if this node has more to hand on than buckets.
-    pub(super) hands_full: bool,
+    /// True while this node holds timers that others must take over before it may leave.
+    pub(super) holds_timers: bool,
 }
 
 impl Balancing {
@@ -47,7 +47,7 @@ impl Balancing {
             plan: None,
             fills: BTreeMap::new(),
             engaged: None,
-            hands_full: false,
+            holds_timers: false,
         }
     }
 
@@ -165,7 +165,7 @@ impl Control {
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
     fn propose_to_leave(&mut self, way: LeaveWay) {
-        if self.balancing.hands_full || self.offers.is_bringing {
+        if self.balancing.holds_timers || self.offers.is_bringing {
             return;
         }
         let absence = self.leaving.as_ref().map_or(Absence::ForGood, |leaving| leaving.absence);
@@ -298,7 +298,7 @@ impl Control {
         let Some(engagement) = self.engagement() else { return };
         let others = match &engagement.role {
             // Not agreed on yet: the asking node times out by itself.
-            MoveRole::Offering { .. } | MoveRole::Fetching { .. } => return,
+            MoveRole::AwaitingTaker { .. } | MoveRole::AwaitingSource { .. } => return,
             MoveRole::Giving { step, .. } => vec![step.taker, step.source],
             MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => vec![attempt.giver],
         };

@@ -55,13 +55,13 @@ pub enum Input {
         node: NodeId,
     },
     /// Number of bytes this backup has not acknowledged yet; to be sent to it.
-    Beat {
+    BackupLag {
         to: NodeId,
         remaining_bytes: u64,
         lags: Vec<BucketLag>,
     },
     /// Another node knows of a later reign than this one does.
-    Reigned {
+    NewerReignSeen {
         slot: Slot,
         reign: LogIndex,
     },
@@ -111,7 +111,9 @@ impl From<Report> for Input {
             Report::FillDone { attempt, filled } => Input::FillDone { attempt, filled },
             Report::FillFailed { attempt } => Input::FillFailed { attempt },
             Report::Drained { buckets } => Input::Drained { buckets },
-            Report::Beat { to, remaining_bytes, lags } => Input::Beat { to, remaining_bytes, lags },
+            Report::BackupLag { to, remaining_bytes, lags } => {
+                Input::BackupLag { to, remaining_bytes, lags }
+            }
             Report::OutOfSync { bucket, node, epoch } => Input::OutOfSync { bucket, node, epoch },
             Report::Stuck { node } => Input::Stuck { node },
         }
@@ -177,7 +179,7 @@ pub enum Action {
         buckets: Vec<Hashmask>,
     },
     /// Number of bytes that this primary has yet to deliver.
-    Beat {
+    BackupLag {
         from: NodeId,
         remaining_bytes: u64,
         /// The buckets of these bytes.
@@ -220,7 +222,7 @@ pub enum Gone {
     /// It wants to leave and is the only node: its data can only be saved.
     LeftAsTheLast,
     /// The others have declared it dead, or another process has its place.
-    Outcast,
+    Removed,
     /// Another generation survives: this process holds nothing any more that the others lack.
     Yielded(Generation),
     /// It may not come back, for this reason.

@@ -434,7 +434,7 @@ impl Control {
         if self.leaving.is_some() {
             self.go(self.gone_by_leaving());
         } else if !is_coming_back {
-            self.go(Gone::Outcast);
+            self.go(Gone::Removed);
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::status::Sight;
 ///
 /// ~~~text
 /// A       pauses b
-/// A -> C  TakeOver b        (a frame on the data link) you will be primary: park commands for b
+/// A -> C  AnnouncePromotion b        (a frame on the data link) you will be primary: park commands for b
 /// A       waits for all acknowledgements
 /// A -> L  Propose           Promote b C
 /// ~~~
@@ -84,7 +84,7 @@ pub enum Message {
     /// The sender's side has ended in favour of another, and this is its progress.
     Yielding(Handed),
     /// Number of bytes the receiver has not acknowledged of the sender's writes as its primary, and their buckets.
-    Beat {
+    BackupLag {
         remaining_bytes: u64,
         lags: Vec<BucketLag>,
     },

@@ -220,7 +220,7 @@ fn a_leader_cut_off_with_one_follower_gets_no_lease_and_gives_none() {
     // When the partition heals, the two learn that they were declared dead.
     t.network.cut.clear();
     t.run(ms(3_000));
-    assert_eq!((t.gone(leader), t.gone(follower)), ("Outcast".into(), "Outcast".into()));
+    assert_eq!((t.gone(leader), t.gone(follower)), ("Removed".into(), "Removed".into()));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_stopped_node_has_lost_its_lease_when_it_wakes() {
     assert_eq!(t.members().len(), 2);
     t.go_on(sleeper);
     t.run(ms(2_000));
-    assert_eq!(t.gone(sleeper), "Outcast");
+    assert_eq!(t.gone(sleeper), "Removed");
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_request_to_join_that_was_under_way_for_long_brings_nobody_back() {
     assert_eq!(t.members().len(), 3);
     t.network.cut.clear();
     t.run(ms(3_000));
-    assert_eq!(t.gone(victim), "Outcast", "it has missed that it was away");
+    assert_eq!(t.gone(victim), "Removed", "it has missed that it was away");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn one_that_was_let_in_and_given_up_before_it_knew_begins_anew_at_once() {
     t.give(NodeId(id), Input::Message { from, message: refused_at(LogIndex(index.0 - 1)) });
     assert_eq!(t.gone(id), "", "by a map that is older than the one that let it in");
     t.give(NodeId(id), Input::Message { from, message: refused_at(index) });
-    assert_eq!(t.gone(id), "Outcast");
+    assert_eq!(t.gone(id), "Removed");
 }
 
 #[test]

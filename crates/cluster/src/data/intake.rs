@@ -74,7 +74,7 @@ pub enum FrameOutcome {
     /// A message published on another node, for subscribers here.
     News(Vec<u8>),
     /// This node is about to become primary of this bucket: its slots await the promotion.
-    TakeOver {
+    AnnouncePromotion {
         bucket: Hashmask,
         epoch: Epoch,
     },
@@ -170,8 +170,8 @@ impl Intake {
                 self.cancel(fill, apply_context);
                 Ok(())
             }
-            Frame::TakeOver { bucket, epoch } => {
-                return take_over(bucket, epoch, apply_context.plane);
+            Frame::AnnouncePromotion { bucket, epoch } => {
+                return on_promotion_announced(bucket, epoch, apply_context.plane);
             }
             Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
@@ -202,7 +202,7 @@ impl Intake {
             }
             Frame::LastPart { bytes } => return self.take_long(number, bytes, apply_context),
             Frame::FillSlot { fill, .. }
-            | Frame::FillParting { fill, .. }
+            | Frame::FillTombstones { fill, .. }
             | Frame::FillNewer { fill, .. }
             | Frame::FillGone { fill, .. }
             | Frame::FillItems { fill, .. }
@@ -316,10 +316,12 @@ impl Intake {
                 applied(taker.begin_slot(to, position));
                 Ok(())
             }),
-            Frame::FillParting { slot, piece, .. } => apply_context.on_slot(slot, |to, applied| {
-                applied(to.table.take_divergence(piece)?);
-                Ok(())
-            }),
+            Frame::FillTombstones { slot, piece, .. } => {
+                apply_context.on_slot(slot, |to, applied| {
+                    applied(to.table.take_divergence(piece)?);
+                    Ok(())
+                })
+            }
             Frame::FillNewer { slot, from, position, .. } => {
                 let fits =
                     apply_context.on_slot(slot, |to, _| taker.begin_newer(to, from, position));
@@ -360,7 +362,7 @@ impl Intake {
             | Frame::Replace { .. }
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
-            | Frame::TakeOver { .. }
+            | Frame::AnnouncePromotion { .. }
             | Frame::News { .. }
             | Frame::Part { .. }
             | Frame::LastPart { .. } => Ok(()),
@@ -447,7 +449,7 @@ impl Intake {
 }
 
 /// Lets commands for a bucket wait that this node is about to serve. Waits for the map that the sender goes by.
-fn take_over(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome {
+fn on_promotion_announced(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome {
     let map = plane.map();
     match map.bucket(bucket) {
         Some(known) if known.epoch < epoch => FrameOutcome::NotYet,
@@ -455,7 +457,7 @@ fn take_over(bucket: Hashmask, epoch: Epoch, plane: &impl Plane) -> FrameOutcome
             for slot in slots_of(bucket) {
                 plane.with_slot(slot, |state| state.replica.await_promotion());
             }
-            FrameOutcome::TakeOver { bucket, epoch }
+            FrameOutcome::AnnouncePromotion { bucket, epoch }
         }
         Some(_) | None => FrameOutcome::Done, // The handover is over.
     }
@@ -475,7 +477,7 @@ fn free(taker: &FillTaker, apply_context: &mut ApplyContext<'_, impl Plane, impl
 fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
     match *frame {
         Frame::FillSlot { slot, .. }
-        | Frame::FillParting { slot, .. }
+        | Frame::FillTombstones { slot, .. }
         | Frame::FillNewer { slot, .. }
         | Frame::FillGone { slot, .. }
         | Frame::FillItems { slot, .. }
@@ -491,7 +493,7 @@ fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
-        | Frame::TakeOver { .. }
+        | Frame::AnnouncePromotion { .. }
         | Frame::Part { .. }
         | Frame::LastPart { .. }
         | Frame::News { .. } => None,

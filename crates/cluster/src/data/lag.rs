@@ -1,5 +1,5 @@
 //! Changes that a backup has not acknowledged, by bucket: a primary counts them in the outbox of the link and tells the
-//! backup with every `Report::Beat`, for `status`.
+//! backup with every `Report::BackupLag`, for `status`.
 
 use std::collections::BTreeMap;
 

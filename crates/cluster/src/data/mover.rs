@@ -56,7 +56,7 @@ pub enum MoverInput {
     },
     /// This node is about to become the bucket's primary: commands for it wait here until the bucket
     /// has a later epoch, or for a while.
-    TakeOver {
+    AnnouncePromotion {
         bucket: Hashmask,
         epoch: Epoch,
     },
@@ -80,7 +80,7 @@ pub enum Report {
         buckets: Vec<(Hashmask, Epoch)>,
     },
     /// Number of bytes this backup has not acknowledged yet.
-    Beat {
+    BackupLag {
         to: NodeId,
         remaining_bytes: u64,
         /// The buckets of these bytes.
@@ -103,8 +103,8 @@ pub enum Report {
 const TURN_BYTES: u64 = 16 * 1024;
 /// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Time after which a backup that was announced as the next primary redirects commands again. The end of a handover,
-/// good or bad, shows in the map, so this is only for a map that does not come: as long as a parked command waits.
+/// Time after which a backup that was announced as the next primary redirects commands again. Normally the next map
+/// ends the wait; this timeout covers a map that never arrives. Equal to the time for which a command is parked.
 const PROMOTION_WAIT: Duration = Duration::from_secs(5);
 
 /// A bucket that is about to be promoted here, as announced at this epoch of it.
@@ -122,6 +122,7 @@ struct Pausing {
     announced: Option<(LinkId, FrameNumber)>,
 }
 
+/// The thread that copies buckets, as a state machine: fills, handovers, reconciliations, and backups that fall behind.
 pub struct Mover {
     filling: Option<Filling>,
     /// Handovers under way; usually one.
@@ -198,7 +199,7 @@ impl Mover {
                     source.note_kept(slot, position);
                 }
             }
-            MoverInput::TakeOver { bucket, epoch } => {
+            MoverInput::AnnouncePromotion { bucket, epoch } => {
                 self.pending_promotions.push(PendingPromotion { bucket, epoch, since: now });
                 let map = plane.map();
                 if map.bucket(bucket).is_none_or(|known| known.epoch > epoch) {
@@ -273,7 +274,7 @@ impl Mover {
             for (bucket, epoch) in buckets.iter().copied() {
                 change_replicas(plane, bucket, SlotReplica::pause);
                 announced = plane.link_to(to).map(|link| {
-                    let frame = Frame::TakeOver { bucket, epoch };
+                    let frame = Frame::AnnouncePromotion { bucket, epoch };
                     (link, plane.with_outbox(link, |outbox| outbox.push(&frame)))
                 });
             }

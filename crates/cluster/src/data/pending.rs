@@ -1,5 +1,5 @@
 //! Backups whose data may be stale. A primary tells each of its backups how many bytes that backup has not
-//! acknowledged, and of which buckets (`Report::Beat`, over the control link). A backup that gets neither data nor a report of zero
+//! acknowledged, and of which buckets (`Report::BackupLag`, over the control link). A backup that gets neither data nor a report of zero
 //! outstanding bytes from its primary for `pending-after` marks its copies of that primary as *pending*.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use super::{Plane, Report, me_in};
 use crate::Moment;
 use crate::map::NodeId;
 
-/// Number of reports (`Report::Beat`) that a primary sends per `pending-after`.
+/// Number of reports (`Report::BackupLag`) that a primary sends per `pending-after`.
 const BEATS: u32 = 4;
 
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Pending {
                     link.map_or(0, |link| plane.unacknowledged_bytes(link) as u64);
                 let count = |link| plane.with_outbox(link, |outbox| lags(&map, outbox));
                 let lags = link.filter(|_| remaining_bytes > 0).map(count).unwrap_or_default();
-                plane.report(Report::Beat { to, remaining_bytes, lags });
+                plane.report(Report::BackupLag { to, remaining_bytes, lags });
             }
         }
         self.since.retain(|node, _| theirs.contains(node));

@@ -1,5 +1,5 @@
 //! Slots of which the other end of a link has refused something. This is only an index: the refused frame, and
-//! whether the refusal still matters, is in the slot's feed (`replication::Downstream`), under the slot's lock.
+//! whether the refusal still matters, is in the slot's `replication::Downstream`, under the slot's lock.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
 use store::{
-    Found, HashValue, ItemExtent, ListValue, ScanPosition, Seed, SlotTable, StoredValue,
+    Found, HashValue, ItemExtent, ListValue, ScanPosition, Seed, SetValue, SlotTable, StoredValue,
     StringValue, TablePosition, Version, encode_item, encode_item_part, encode_item_without_value,
 };
 
@@ -261,12 +261,14 @@ impl FillSource {
         let Some(copy) = self.containers.pop_front() else { return };
         let found = table.peek(&seed.key(&copy.key)).filter(Found::goes_in_parts);
         let Some(found) = found else { return };
-        match found.value() {
-            StoredValue::Hash(hash) => self.send_fields((copy, &found, hash), seed, slot, outbox),
-            StoredValue::List(list) => {
-                self.send_elements((copy, &found, list), downstream, slot, outbox);
-            }
-            StoredValue::String(_) => {}
+        if let StoredValue::List(list) = found.value() {
+            return self.send_elements((copy, &found, list), downstream, slot, outbox);
+        }
+        let ContainerCopy { key, from } = copy;
+        let Some((row, next)) = next_part(&found, seed, from) else { return };
+        self.send_container_part(&found, &row, from == TablePosition::START, slot, outbox);
+        if let Some(from) = next {
+            self.containers.push_front(ContainerCopy { key, from });
         }
     }
 
@@ -295,25 +297,6 @@ impl FillSource {
             self.containers.push_front(copy);
         } else {
             downstream.end_list(&copy.key);
-        }
-    }
-
-    fn send_fields(
-        &mut self,
-        (ContainerCopy { key, from }, found, hash): (ContainerCopy, &Found<'_>, HashValue<'_>),
-        seed: &Seed,
-        slot: Slot,
-        outbox: &mut Outbox,
-    ) {
-        let mut pairs = Vec::new();
-        let next = hash.scan(seed, from, |field, value| {
-            field.write(&mut pairs);
-            value.write(&mut pairs);
-            pairs.len() < CHUNK_BYTES
-        });
-        self.send_container_part(found, &pairs, from == TablePosition::START, slot, outbox);
-        if let Some(from) = next {
-            self.containers.push_front(ContainerCopy { key, from });
         }
     }
 
@@ -397,7 +380,7 @@ impl FillSource {
         true
     }
 
-    /// Ends the fill. Every slot's downstream must count (`Downstream::count`) before that.
+    /// Ends the fill. Every slot's downstream must count (`Downstream::join_wait_set`) before that.
     pub fn end(&self, epoch: Epoch, outbox: &mut Outbox) {
         outbox.push(&Frame::FillEnd { fill: self.fill, epoch });
     }
@@ -405,6 +388,32 @@ impl FillSource {
     pub fn cancel(&self, outbox: &mut Outbox) {
         outbox.push(&Frame::FillCancel { fill: self.fill });
     }
+}
+
+/// Returns the next elements of a large container in a row, and the position behind them; `None` for another value.
+fn next_part(
+    found: &Found<'_>,
+    seed: &Seed,
+    from: TablePosition,
+) -> Option<(Vec<u8>, Option<TablePosition>)> {
+    let mut row = Vec::new();
+    let next = match found.value() {
+        StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table)) => {
+            table.scan(seed, from, |entry| {
+                row.extend_from_slice(entry);
+                row.len() < CHUNK_BYTES
+            })
+        }
+        StoredValue::SortedSet(set) => set.scan(seed, from, |member| {
+            member.write(&mut row);
+            row.len() < CHUNK_BYTES
+        }),
+        StoredValue::Hash(_)
+        | StoredValue::List(_)
+        | StoredValue::Set(_)
+        | StoredValue::String(_) => return None,
+    };
+    Some((row, next))
 }
 
 /// Sends the slot's tombstones since the split brain. They go before the items: a key that exists again by then
@@ -419,6 +428,6 @@ fn send_remembered(
     let Some(divergence) = table.divergence() else { return SlotWalk::At(ScanPosition::START) };
     let mut piece = Vec::new();
     let more = divergence.encode(after, CHUNK_BYTES, &mut piece);
-    outbox.push(&Frame::FillParting { fill, slot, piece: &piece });
+    outbox.push(&Frame::FillTombstones { fill, slot, piece: &piece });
     more.map_or(SlotWalk::At(ScanPosition::START), |key| SlotWalk::Remembered(Some(key)))
 }

@@ -2,6 +2,8 @@
 //! between, and effects that do not fit must be refused.
 
 mod lists; // Lists, whose indices move while they are copied.
+mod sorted; // Sorted sets.
+mod sets; // Fills with large sets.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
@@ -69,6 +71,9 @@ impl Pair {
 
     /// Makes a random write to the slot, as a command would.
     fn write(&mut self) {
+        if self.roll(6) == 0 {
+            return self.write_set();
+        }
         if self.roll(4) == 0 {
             return self.write_hash();
         }
@@ -202,7 +207,7 @@ fn receive(
             *fill = Some(FillTaker::new(id, bucket, reign, size));
         }
         Frame::FillSlot { position, .. } => drop(taker.unwrap().begin_slot(to, position)),
-        Frame::FillParting { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
+        Frame::FillTombstones { piece, .. } => drop(to.table.take_divergence(piece).unwrap()),
         Frame::FillNewer { from, position, .. } => {
             assert!(taker.unwrap().begin_newer(to, from, position));
         }
@@ -217,7 +222,7 @@ fn receive(
         | Frame::Replace { .. }
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
-        | Frame::TakeOver { .. }
+        | Frame::AnnouncePromotion { .. }
         | Frame::News { .. } => {}
         Frame::Part { .. } | Frame::LastPart { .. } => panic!("`Pair::deliver` puts them together"),
     }
@@ -251,7 +256,7 @@ fn fill(pair: &mut Pair, writes_between: u64) -> Sent {
             assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         }
     }
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     source.sent()
 }
@@ -379,7 +384,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
             source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
         }
     }
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     pair.write();
     pair.deliver();
@@ -388,7 +393,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
 
 /// Creates large hashes, and fills the copy while `write` writes to the hashes at each step. Returns the number of
 /// steps, and of bytes sent.
-fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
+fn fill_hashes(pair: &mut Pair, write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
     let seed = pair.seed.clone();
     for number in 0..3 {
         let name = format!("{{tag}}large{number}");
@@ -397,6 +402,11 @@ fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, 
         let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
         pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
     }
+    fill_while(pair, write)
+}
+
+/// Fills the copy while `write` writes at each step. Returns the number of steps, and of bytes sent.
+fn fill_while(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, usize) {
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
     let mut source = FillSource::new(FILL, bucket(), LINK, REIGN);
     source.start(FillSize::default(), &mut pair.outbox);
@@ -408,7 +418,7 @@ fn fill_hashes(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, 
         steps += 1;
     }
     let bytes = pair.outbox.unacknowledged_bytes();
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     assert_eq!(pair.deliver(), if steps > 0 { Some(Received::Applied) } else { None });
     (steps, bytes)

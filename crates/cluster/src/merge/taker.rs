@@ -2,7 +2,8 @@
 //! here has changed since the split; a key changed on both sides is a conflict, which the later version wins.
 
 use store::{
-    Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, Seed, SlotTable, StoredValue, Version,
+    Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, ScoredRow, Seed, SlotTable,
+    StoredValue, Version,
 };
 
 use super::change::{ChangeBatch, MergedChange};
@@ -120,6 +121,10 @@ fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>>
     match empty {
         NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
         NewValue::List(_) => Row::check(pieces, 1).ok().map(|row| NewValue::List(row.bytes())),
+        NewValue::SortedSet(_) => {
+            ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))
+        }
+        NewValue::Set(_) => Row::check(pieces, 1).ok().map(|row| NewValue::Set(row.bytes())),
         NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
             Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
         }
@@ -242,17 +247,24 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
     let ours = match (here.value(), &there.value) {
         (StoredValue::Hash(hash), NewValue::Hash(row)) => return hash.equals_row(row, seed),
         (StoredValue::List(list), NewValue::List(row)) => return list.equals_row(row),
-        (StoredValue::Hash(_) | StoredValue::List(_), _)
-        | (_, NewValue::Hash(_) | NewValue::List(_)) => return false,
+        (StoredValue::SortedSet(set), NewValue::SortedSet(row)) => {
+            return set.equals_row(row, seed);
+        }
+        (StoredValue::Set(set), NewValue::Set(row)) => return set.equals_row(row, seed),
         (StoredValue::String(string), _) => string.to_bytes(),
+        (
+            StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_),
+            _,
+        ) => return false,
     };
     match &there.value {
-        NewValue::Plain(bytes)
-        | NewValue::Raw(bytes)
-        | NewValue::Hash(bytes)
-        | NewValue::List(bytes) => *ours == **bytes,
+        NewValue::Plain(bytes) | NewValue::Raw(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
+        NewValue::Hash(_) | NewValue::List(_) | NewValue::SortedSet(_) | NewValue::Set(_) => false,
     }
 }
 
@@ -273,6 +285,8 @@ fn stored_len(found: &Found<'_>) -> usize {
         StoredValue::String(string) => string.len(),
         StoredValue::Hash(hash) => hash.row_len(),
         StoredValue::List(list) => list.row_len(),
+        StoredValue::SortedSet(set) => set.row_len(),
+        StoredValue::Set(set) => set.row_len(),
     }
 }
 
@@ -286,6 +300,7 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         | NewValue::Raw(value)
         | NewValue::Hash(value)
         | NewValue::List(value) => value.len(),
+        NewValue::SortedSet(value) | NewValue::Set(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };

@@ -1,6 +1,8 @@
 //! Merges two sides with random histories of one slot. A key that only one side has changed must stay as that
 //! side left it; of a key that both have changed, the later version must win.
 
+mod sets; // Sets on both sides.
+
 use std::collections::BTreeMap;
 
 use placement::{Mask, Slot};
@@ -102,6 +104,40 @@ fn hashes_small_and_large_are_merged_like_other_values() {
     one.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &same });
     two.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &reversed });
     two.apply(&Effect::SetFields { key: seed.key(b"kept"), pairs: &same });
+    let tally = hand_over(&one, &mut two);
+    assert_eq!((tally.taken, tally.same), (2, 1));
+    for name in ["small", "large", "same"] {
+        let here = two.table.peek(&two.key(name)).unwrap();
+        let there = one.table.peek(&one.key(name)).unwrap();
+        assert_eq!(store::Digest::of_item(&here), store::Digest::of_item(&there), "{name}");
+    }
+}
+
+#[test]
+fn sorted_sets_small_and_large_are_merged_like_other_values() {
+    let (mut one, mut two) = parted(&["kept"]);
+    let seed = one.seed.clone();
+    let scores = |members: u64, score: f64| {
+        let mut row = Vec::new();
+        for number in 0..members {
+            let name = format!("member {number}");
+            let score = store::Score::new(score).expect("a number");
+            let member = store::Element::of(name.as_bytes());
+            store::ScoredMember { score, member }.write(&mut row);
+        }
+        row
+    };
+    for (name, members) in [("small", 3), ("large", 20_000)] {
+        let row = scores(members, 1.5);
+        one.apply(&Effect::SetScores { key: seed.key(name.as_bytes()), pairs: &row });
+    }
+    // Both sides have made the same set, and sets with different scores.
+    for (name, score) in [("same", 1.0), ("different", 2.0)] {
+        let key = seed.key(name.as_bytes());
+        one.apply(&Effect::SetScores { key, pairs: &scores(2, 1.0) });
+        two.apply(&Effect::SetScores { key, pairs: &scores(2, score) });
+    }
+    two.apply(&Effect::SetScores { key: seed.key(b"kept"), pairs: &scores(2, 1.0) });
     let tally = hand_over(&one, &mut two);
     assert_eq!((tally.taken, tally.same), (2, 1));
     for name in ["small", "large", "same"] {

@@ -60,7 +60,7 @@ impl Downstream {
 
     /// Returns whether replies wait for this downstream.
     #[inline]
-    pub fn counts(&self) -> bool {
+    pub fn is_in_wait_set(&self) -> bool {
         matches!(self.sync_state, SyncState::Backup { .. })
     }
 
@@ -126,7 +126,7 @@ impl Downstream {
     }
 
     /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.
-    pub(crate) fn count(&mut self, last: FrameNumber) {
+    pub(crate) fn join_wait_set(&mut self, last: FrameNumber) {
         self.sync_state = SyncState::Backup { last };
     }
 

@@ -1,8 +1,8 @@
 //! Wire format of a link, in both directions: a length, a tag, the fields in their order, numbers
 //! little-endian. A tag's meaning never changes.
 //!
-//! Frames name slots, the reign and the position, never a bucket's epoch: a split or a new backup elsewhere
-//! does not affect frames in flight.
+//! Frames of writes name a slot, a reign and a position, never a bucket's epoch: a split or a new backup elsewhere
+//! does not affect frames in flight. Only `FillEnd` and `AnnouncePromotion` name an epoch.
 
 use placement::{Hashmask, Mask, Slot};
 use store::Version;
@@ -70,7 +70,7 @@ pub enum Frame<'a> {
         position: Position,
     },
     /// A piece of the slot's tombstones since the split brain.
-    FillParting {
+    FillTombstones {
         fill: FillId,
         slot: Slot,
         piece: &'a [u8],
@@ -143,7 +143,7 @@ pub enum Frame<'a> {
     /// The receiver is about to become primary of the bucket, whose epoch is this one now: it parks commands for
     /// it instead of redirecting them. Acknowledged before the promotion is proposed: afterwards the old primary
     /// redirects to the receiver, which may not have the new map yet.
-    TakeOver {
+    AnnouncePromotion {
         bucket: Hashmask,
         epoch: Epoch,
     },
@@ -200,10 +200,10 @@ const COMPARE: u8 = 12;
 const REPLACE: u8 = 13;
 const REPLACE_ITEMS: u8 = 14;
 const REPLACE_END: u8 = 15;
-const FILL_PARTING: u8 = 20;
+const FILL_TOMBSTONES: u8 = 20;
 const FILL_NEWER: u8 = 16;
 const FILL_GONE: u8 = 17;
-const TAKE_OVER: u8 = 23;
+const ANNOUNCE_PROMOTION: u8 = 23;
 const PART: u8 = 21;
 const LAST_PART: u8 = 22;
 
@@ -305,7 +305,7 @@ impl<'a> Frame<'a> {
         match *self {
             Frame::Effects { unit: bytes, .. }
             | Frame::Images { images: bytes, .. }
-            | Frame::FillParting { piece: bytes, .. }
+            | Frame::FillTombstones { piece: bytes, .. }
             | Frame::FillGone { keys: bytes, .. }
             | Frame::FillItems { items: bytes, .. }
             | Frame::FillPart { bytes, .. }
@@ -323,7 +323,7 @@ impl<'a> Frame<'a> {
             | Frame::Compare { .. }
             | Frame::Replace { .. }
             | Frame::ReplaceEnd { .. }
-            | Frame::TakeOver { .. } => &[],
+            | Frame::AnnouncePromotion { .. } => &[],
         }
     }
 
@@ -334,7 +334,7 @@ impl<'a> Frame<'a> {
             Frame::Images { slot, .. } => Some(slot),
             Frame::FillStart { .. }
             | Frame::FillSlot { .. }
-            | Frame::FillParting { .. }
+            | Frame::FillTombstones { .. }
             | Frame::FillNewer { .. }
             | Frame::FillGone { .. }
             | Frame::FillItems { .. }
@@ -347,7 +347,7 @@ impl<'a> Frame<'a> {
             | Frame::Replace { .. }
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
-            | Frame::TakeOver { .. }
+            | Frame::AnnouncePromotion { .. }
             | Frame::News { .. }
             | Frame::Part { .. }
             | Frame::LastPart { .. } => None,
@@ -379,7 +379,9 @@ impl<'a> Frame<'a> {
                 .slot(slot)
                 .u64(position.reign.0)
                 .u64(position.version.0),
-            Frame::FillParting { fill, slot, .. } => with(out, FILL_PARTING).fill(fill).slot(slot),
+            Frame::FillTombstones { fill, slot, .. } => {
+                with(out, FILL_TOMBSTONES).fill(fill).slot(slot)
+            }
             Frame::FillNewer { fill, slot, from, position } => {
                 with(out, FILL_NEWER).fill(fill).slot(slot).position(from).position(position)
             }
@@ -398,7 +400,9 @@ impl<'a> Frame<'a> {
             }
             Frame::ReplaceItems { slot, .. } => with(out, REPLACE_ITEMS).slot(slot),
             Frame::ReplaceEnd { slot } => with(out, REPLACE_END).slot(slot),
-            Frame::TakeOver { bucket, epoch } => with(out, TAKE_OVER).bucket(bucket).u64(epoch.0),
+            Frame::AnnouncePromotion { bucket, epoch } => {
+                with(out, ANNOUNCE_PROMOTION).bucket(bucket).u64(epoch.0)
+            }
             Frame::News { .. } => with(out, NEWS),
             Frame::Part { .. } => with(out, PART),
             Frame::LastPart { .. } => with(out, LAST_PART),
@@ -410,7 +414,7 @@ impl<'a> Frame<'a> {
         let mut reader = FrameReader(body);
         let tag = reader.u8()?;
         let frame = match tag {
-            FILL_START..=FILL_CANCEL | FILL_PARTING | FILL_NEWER | FILL_GONE => {
+            FILL_START..=FILL_CANCEL | FILL_TOMBSTONES | FILL_NEWER | FILL_GONE => {
                 Frame::read_fill(tag, &mut reader)?
             }
             EFFECTS => Frame::Effects {
@@ -437,7 +441,9 @@ impl<'a> Frame<'a> {
             },
             REPLACE_ITEMS => Frame::ReplaceItems { slot: reader.slot()?, items: reader.rest() },
             REPLACE_END => Frame::ReplaceEnd { slot: reader.slot()? },
-            TAKE_OVER => Frame::TakeOver { bucket: reader.bucket()?, epoch: Epoch(reader.u64()?) },
+            ANNOUNCE_PROMOTION => {
+                Frame::AnnouncePromotion { bucket: reader.bucket()?, epoch: Epoch(reader.u64()?) }
+            }
             NEWS => Frame::News { bytes: reader.rest() },
             PART => Frame::Part { bytes: reader.rest() },
             LAST_PART => Frame::LastPart { bytes: reader.rest() },
@@ -460,7 +466,7 @@ impl<'a> Frame<'a> {
                 slot: reader.slot()?,
                 position: reader.position()?,
             },
-            FILL_PARTING => Frame::FillParting {
+            FILL_TOMBSTONES => Frame::FillTombstones {
                 fill: reader.fill()?,
                 slot: reader.slot()?,
                 piece: reader.rest(),

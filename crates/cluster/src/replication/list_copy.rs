@@ -60,6 +60,10 @@ impl ListCopies {
             | Effect::Overwrite { .. }
             | Effect::SetFields { .. }
             | Effect::RemoveFields { .. }
+            | Effect::SetScores { .. }
+            | Effect::RemoveScored { .. }
+            | Effect::AddMembers { .. }
+            | Effect::RemoveMembers { .. }
             | Effect::Remove { .. }
             | Effect::Clear => {
                 self.end(key);

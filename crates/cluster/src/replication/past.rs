@@ -61,6 +61,10 @@ impl Past {
                 | Effect::InsertElements { .. }
                 | Effect::SetElement { .. }
                 | Effect::RemoveElements { .. }
+                | Effect::SetScores { .. }
+                | Effect::RemoveScored { .. }
+                | Effect::AddMembers { .. }
+                | Effect::RemoveMembers { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

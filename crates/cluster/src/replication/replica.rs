@@ -161,9 +161,9 @@ impl SlotReplica {
 
     /// Applies the map's entry of the slot's bucket.
     ///
-    /// A feed to a node that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
+    /// A downstream that is not a backup by the map belongs to a fill; `fill_to` is the link of a fill of
     /// this bucket that is in progress or undecided. A copy that a fill has brought here stays `Filling` until
-    /// the intake decides on it. `inherits` is true if this node takes over from a dead primary and must bring
+    /// the map makes it a backup, or the intake frees it. `inherits` is true if this node takes over from a dead primary and must bring
     /// the other backups in line before it serves.
     pub fn follow(
         &mut self,
@@ -209,7 +209,7 @@ impl SlotReplica {
     /// Freezes the acknowledgements of the ending reign, and removes all downstreams.
     fn end_reign(&mut self, links: &impl LinkProgress) {
         if self.is_primary() && !self.downstreams.is_empty() {
-            let acked = self.downstreams.iter().filter(|downstream| downstream.counts());
+            let acked = self.downstreams.iter().filter(|downstream| downstream.is_in_wait_set());
             let acked = acked.map(|downstream| {
                 (downstream.link(), downstream.acked(links.acked(downstream.link())))
             });
@@ -231,7 +231,7 @@ impl SlotReplica {
         });
         for link in backups {
             match self.downstream_mut(link) {
-                Some(downstream) if downstream.counts() => {}
+                Some(downstream) if downstream.is_in_wait_set() => {}
                 // The backup was committed before this node saw its fill end: it has proposed the taker, so the
                 // taker counts.
                 Some(downstream) => *downstream = Downstream::backup(link, links.last(link)),
@@ -354,7 +354,7 @@ impl SlotReplica {
     }
 
     /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
-    /// not matter: nothing is sent there any more, or the frame is older than the feed.
+    /// not matter: nothing is sent there any more, or the frame is older than this downstream.
     pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
         holds(Rule::RefusalCheck)
             && self.downstream_mut(link).is_some_and(|downstream| downstream.refuse(frame))
@@ -374,7 +374,10 @@ impl SlotReplica {
 
     /// Returns the links whose acknowledgements replies wait for.
     pub fn wait_set(&self) -> impl Iterator<Item = LinkId> {
-        self.downstreams.iter().filter(|downstream| downstream.counts()).map(Downstream::link)
+        self.downstreams
+            .iter()
+            .filter(|downstream| downstream.is_in_wait_set())
+            .map(Downstream::link)
     }
 
     /// Returns whether every member of the wait set has acknowledged all of the slot.
@@ -384,7 +387,7 @@ impl SlotReplica {
 
     /// Returns the number of backups that have acknowledged all of the slot.
     pub fn backups_in_sync(&self, acked: impl Fn(LinkId) -> FrameNumber) -> usize {
-        let counting = self.downstreams.iter().filter(|downstream| downstream.counts());
+        let counting = self.downstreams.iter().filter(|downstream| downstream.is_in_wait_set());
         counting.filter(|downstream| !downstream.lags(acked(downstream.link()))).count()
     }
 

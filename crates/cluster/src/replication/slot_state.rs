@@ -1,7 +1,7 @@
 //! A slot: its table and this node's replica of it, under one lock.
 //!
-//! The fields are private to this crate. Outside, a served slot is changed through `serving::ServedSlots`, a
-//! copy by the intake, and a stale copy is loaded by the methods below.
+//! The fields are private to this crate. Outside, a served slot is changed through `serving::ServedSlot` or
+//! `ServedSlots`, a copy by the intake, and a stale copy is loaded by the methods below.
 
 use store::{Applied, DecodeError, DecodedItem, Seed, SlotTable, Version};
 

@@ -12,6 +12,7 @@ pub struct Need {
     pub copies: usize,
 }
 
+/// The decision whether a command may run on a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotAccess {
     Run,

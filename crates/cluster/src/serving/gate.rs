@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::ticket::{Passage, Ticket};
+use super::ticket::{ReplyVerdict, Ticket};
 use crate::rules::{Rule, holds};
 
 /// Holds the replies of a connection. `P` is a position in the connection's output.
@@ -44,13 +44,13 @@ impl<P: Copy> ReplyGate<P> {
     /// Releases the replies that may leave by now.
     pub fn release(
         &mut self,
-        mut judge: impl FnMut(&mut Ticket) -> Passage,
+        mut judge: impl FnMut(&mut Ticket) -> ReplyVerdict,
     ) -> Result<(), Aborted> {
         while let Some((_, ticket)) = self.withheld.front_mut() {
             match judge(ticket) {
-                Passage::Release => drop(self.withheld.pop_front()),
-                Passage::Wait => return Ok(()),
-                Passage::Abort => return Err(Aborted),
+                ReplyVerdict::Release => drop(self.withheld.pop_front()),
+                ReplyVerdict::Wait => return Ok(()),
+                ReplyVerdict::Abort => return Err(Aborted),
             }
         }
         if self.withheld.capacity() > CAPACITY_KEPT {

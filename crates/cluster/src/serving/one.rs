@@ -10,6 +10,8 @@ use super::slots::{
 };
 use crate::replication::SlotState;
 
+/// A locked slot that this node serves: the only way for a command on one slot to change it. `finish` ships the
+/// changes and returns the reply's ticket.
 pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
     slot: Slot,
@@ -65,7 +67,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
     }
 
     /// Ships the changes, releases the lock, and returns the acknowledgements that the reply must wait for.
-    /// `None` if nothing was done and all earlier writes are acknowledged, as always on a plain slot.
+    /// `None` if nothing was recorded for backups and no earlier write is unacknowledged; always on a plain slot.
     #[inline]
     pub fn finish(mut self, waits_for_backups: bool) -> Option<Finished> {
         if self.state.is_plain() || self.effects.is_empty() && !self.must_wait(waits_for_backups) {

@@ -167,6 +167,10 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::InsertElements { key, .. }
         | Effect::SetElement { key, .. }
         | Effect::RemoveElements { key, .. }
+        | Effect::SetScores { key, .. }
+        | Effect::RemoveScored { key, .. }
+        | Effect::AddMembers { key, .. }
+        | Effect::RemoveMembers { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(*key),

@@ -41,9 +41,8 @@ pub trait ServingPlane: LinkProgress {
     fn has_congestion(&self) -> bool;
     fn is_congested(&self, link: LinkId) -> bool;
 
-    /// Returns whether the slot is about to be promoted here. By the map it still belongs to another node,
-    /// which would redirect the client back. Called without the slot's lock.
-    fn awaits_promotion(&self, slot: Slot) -> bool;
+    /// Returns whether any slot may be about to be promoted here (`SlotReplica::awaits_promotion`).
+    fn has_pending_promotions(&self) -> bool;
 }
 
 /// The slots that a command needs.
@@ -157,6 +156,7 @@ enum HandoverPolicy {
     LeftOut(Slot, Obstacle),
 }
 
+/// Several locked slots that this node serves, as one command needs them; see `ServedSlot`.
 pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
     held: LockedSet<'a, P>,

@@ -87,8 +87,8 @@ impl ServingPlane for Desk {
         self.congested.get() == Some(link)
     }
 
-    fn awaits_promotion(&self, slot: Slot) -> bool {
-        self.lock_slot(slot).replica.role() == Role::PromotionPending
+    fn has_pending_promotions(&self) -> bool {
+        true
     }
 }
 
@@ -150,7 +150,7 @@ impl Desk {
         self.ack(node, number);
     }
 
-    fn judge(&self, ticket: &mut Ticket) -> Passage {
+    fn judge(&self, ticket: &mut Ticket) -> ReplyVerdict {
         let acked = |link| self.acked(link);
         ticket.judge_quickly(acked, || self.ack_epoch()).unwrap_or_else(|| {
             let state = self.lock_slot(ticket.slot());

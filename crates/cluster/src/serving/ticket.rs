@@ -20,7 +20,8 @@ pub struct Ticket {
     epoch: AckEpoch,
 }
 
-/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a new map.
+/// Counts the events after which an acknowledgement may mean something else than before: a refusal, a
+/// new map, a downstream that was dropped, an announced promotion that expired.
 /// A refusal is counted before the acknowledgement that covers it becomes visible, a new map after all replicas
 /// have changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -31,8 +32,9 @@ impl AckEpoch {
     const UNKNOWN: AckEpoch = AckEpoch(u64::MAX);
 }
 
+/// The result of checking the tickets of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Passage {
+pub enum ReplyVerdict {
     /// The reply may leave.
     Release,
     Wait,
@@ -81,7 +83,7 @@ impl Ticket {
     /// Judges a reply that waits with this ticket: by acknowledgements alone if that is enough, else under the
     /// slot's lock.
     #[inline]
-    pub fn judge_on(&mut self, plane: &impl ServingPlane) -> Passage {
+    pub fn judge_on(&mut self, plane: &impl ServingPlane) -> ReplyVerdict {
         let acked = |link| plane.acked(link);
         self.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
             let state = plane.lock_slot(self.slot);
@@ -96,9 +98,9 @@ impl Ticket {
         &self,
         acked: impl Fn(LinkId) -> FrameNumber,
         epoch: impl FnOnce() -> AckEpoch,
-    ) -> Option<Passage> {
+    ) -> Option<ReplyVerdict> {
         let is_acked = self.waits.iter().all(|wait| acked(wait.link) >= wait.number);
-        let passage = if is_acked { Passage::Release } else { Passage::Wait };
+        let passage = if is_acked { ReplyVerdict::Release } else { ReplyVerdict::Wait };
         (epoch() == self.epoch).then_some(passage)
     }
 
@@ -111,26 +113,27 @@ impl Ticket {
         replica: &SlotReplica,
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
-    ) -> Passage {
+    ) -> ReplyVerdict {
         let is_current = replica.is_primary() && replica.reign() == self.reign;
         if !is_current && holds(Rule::ReignCheck) {
             let is_acked =
                 |wait: &Wait| replica.acked_in(self.reign, wait.link) >= Some(wait.number);
             let safe = self.waits.iter().all(is_acked);
-            return if safe { Passage::Release } else { Passage::Abort };
+            return if safe { ReplyVerdict::Release } else { ReplyVerdict::Abort };
         }
-        let downstream_of =
-            |wait: &Wait| replica.downstream(wait.link).filter(|downstream| downstream.counts());
+        let downstream_of = |wait: &Wait| {
+            replica.downstream(wait.link).filter(|downstream| downstream.is_in_wait_set())
+        };
         let lags = |wait: &Wait| {
             downstream_of(wait)
                 .is_some_and(|downstream| downstream.acked(acked(wait.link)) < wait.number)
         };
         if !self.waits.iter().any(lags) {
-            return Passage::Release;
+            return ReplyVerdict::Release;
         }
         let is_refused =
             replica.downstreams().iter().any(|downstream| downstream.refused().is_some());
         self.epoch = if is_refused { AckEpoch::UNKNOWN } else { epoch };
-        Passage::Wait
+        ReplyVerdict::Wait
     }
 }

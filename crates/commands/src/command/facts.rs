@@ -49,6 +49,8 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("bitmap", spec.group == Group::Bitmap),
         ("hash", spec.group == Group::Hash),
         ("list", spec.group == Group::List),
+        ("sortedset", spec.group == Group::SortedSet),
+        ("set", spec.group == Group::Set),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -79,10 +81,20 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append" | "hsetnx", _)
+        ("append" | "hsetnx" | "sadd", _)
         | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
         | ("lmove" | "rpoplpush", 1) => EXTENDS,
-        ("hdel" | "lrem" | "ltrim", _) => REMOVES_FROM,
+        ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,
+        ("zrem" | "zremrangebyrank" | "zremrangebyscore" | "zremrangebylex", _) => REMOVES_FROM,
+        ("zpopmin" | "zpopmax" | "zmpop", _) => TAKES,
+        ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", 0) => OVERWRITES,
+        ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", _) => READS,
+        ("zadd", _) => MODIFIES,
+        ("zcard", _) => LOOKS,
+        ("sinterstore" | "sunionstore" | "sdiffstore", 0) => OVERWRITES,
+        ("sinterstore" | "sunionstore" | "sdiffstore", _) => READS,
+        ("spop", _) | ("smove", 0) => TAKES,
+        ("smove", 1) => EXTENDS,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
             OVERWRITES
@@ -95,7 +107,9 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
         | ("hset" | "hmset" | "lset", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
-        | ("hexists" | "hlen" | "hstrlen" | "llen", _) => LOOKS,
+        | ("hexists" | "hlen" | "hstrlen" | "llen" | "scard" | "sismember" | "smismember", _) => {
+            LOOKS
+        }
         (name, _) if name.starts_with("object|") => LOOKS,
         _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,
@@ -153,6 +167,8 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         | "client|list"
         | "time"
         | "dump"
+        | "zrandmember"
+        | "zscan"
         | "ttl"
         | "pttl"
         | "cluster|info"
@@ -164,6 +180,8 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         | "object|freq"
         | "object|idletime"
         | "object|refcount" => VARIES,
+        "spop" | "srandmember" | "sscan" => VARIES,
+        "smembers" | "sinter" | "sunion" | "sdiff" => ORDER_VARIES,
         "command" | "command|info" | "command|docs" | "command|list" => ORDER_VARIES,
         _ => &[],
     }

@@ -37,9 +37,7 @@ fn entry(reply: &mut Reply<'_>, spec: &Spec) {
     let flags = facts::flag_names(spec);
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.simple(flag));
-    // Keys that are found by their number have no fixed positions.
-    let fixed = if spec.keys.is_counted() { KeySpec::NONE } else { spec.keys };
-    let KeySpec { first, last, step } = fixed;
+    let KeySpec { first, last, step } = spec.keys;
     reply.integer(i64::try_from(first).unwrap_or(0));
     reply.integer(i64::from(last));
     reply.integer(i64::try_from(step).unwrap_or(0));
@@ -73,9 +71,6 @@ fn key_runs(spec: &Spec) -> Vec<KeyRun> {
     if spec.keys.is_none() {
         return Vec::new();
     }
-    if spec.keys.is_counted() {
-        return vec![KeyRun { first, last: 0, step: 1, access: facts::key_access(spec, 0) }];
-    }
     let second = facts::key_access(spec, 1);
     let begins_apart = facts::key_access(spec, 0) != second;
     let count = if last < 0 { None } else { usize::try_from(last).ok().map(|last| last - first) };
@@ -95,7 +90,9 @@ fn key_runs(spec: &Spec) -> Vec<KeyRun> {
 
 fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
     let runs = key_runs(spec);
-    reply.set(runs.len());
+    let has_count = spec.key_count_at > 0;
+    reply.set(runs.len() + usize::from(has_count));
+    let is_first = runs.is_empty();
     for run in runs {
         let note = note(spec);
         reply.map(if note.is_some() { 4 } else { 3 });
@@ -108,13 +105,8 @@ fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
         run.access.iter().for_each(|word| reply.simple(word));
 
         reply.bulk(b"begin_search");
-        let first = run.first - usize::from(spec.keys.is_counted());
-        search(reply, "index", &[("index", i64::try_from(first).unwrap_or(0))]);
+        search(reply, "index", &[("index", i64::try_from(run.first).unwrap_or(0))]);
         reply.bulk(b"find_keys");
-        if spec.keys.is_counted() {
-            search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
-            continue;
-        }
         let range = [
             ("lastkey", i64::from(run.last)),
             ("keystep", i64::try_from(run.step).unwrap_or(1)),
@@ -122,6 +114,22 @@ fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
         ];
         search(reply, "range", &range);
     }
+    if has_count {
+        counted_keys(reply, spec, usize::from(!is_first));
+    }
+}
+
+/// Writes the position of the keys that an argument counts; `number` is that of the first among all keys.
+fn counted_keys(reply: &mut Reply<'_>, spec: &Spec, number: usize) {
+    let access = facts::key_access(spec, number);
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(access.len());
+    access.iter().for_each(|word| reply.simple(word));
+    reply.bulk(b"begin_search");
+    search(reply, "index", &[("index", i64::try_from(spec.key_count_at).unwrap_or(0))]);
+    reply.bulk(b"find_keys");
+    search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
 }
 
 fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {

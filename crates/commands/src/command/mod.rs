@@ -7,7 +7,6 @@ mod facts;
 mod info;
 mod syntax;
 
-use crate::OwnedArgs;
 use crate::context::Context;
 use crate::glob::glob_matches;
 use crate::help::help;
@@ -178,18 +177,17 @@ fn keys_of(args: Args<'_>) -> Result<(&'static Spec, Vec<usize>), Error> {
         args.get(START + 1).map_or(Some(spec), |name| spec.subcommand(name))
     });
     let spec = spec.ok_or(Error::fixed("ERR Invalid command specified"))?;
-    if spec.keys.is_none() || spec.has(Flag::NotKeys) {
+    if !spec.has_keys() || spec.has(Flag::NotKeys) {
         return Err(Error::fixed("ERR The command has no key arguments"));
     }
     if !spec.accepts(args.len() - START) {
         return Err(Error::fixed("ERR Invalid number of arguments specified for command"));
     }
-    let command = OwnedArgs::new(args.from(START));
-    let indices: Vec<usize> =
-        spec.keys.indices(command.args()).map(|index| index + START).collect();
-    if indices.is_empty() {
+    let command = args.tail(START);
+    if spec.key_count_at > 0 && spec.counted_keys(command).is_empty() {
         return Err(Error::fixed("ERR Invalid arguments specified for command"));
     }
+    let indices = spec.key_indices(command).map(|index| index + START).collect();
     Ok((spec, indices))
 }
 

@@ -54,7 +54,7 @@ pub(super) fn arguments(spec: &Spec) -> Vec<Argument> {
 fn mark_keys(arguments: &mut [Argument], spec: &Spec) {
     const KEY_NAMES: [&str; 8] =
         ["key", "key1", "key2", "source", "destination", "destkey", "newkey", "shardchannel"];
-    if spec.keys.is_none() {
+    if !spec.has_keys() {
         return;
     }
     let mut found = 0;

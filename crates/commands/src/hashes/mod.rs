@@ -194,7 +194,10 @@ pub(crate) const SPECS: &[Spec] = &[
 fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
     match found.value() {
         StoredValue::Hash(hash) => Ok(hash),
-        StoredValue::String(_) | StoredValue::List(_) => Err(Error::WRONG_TYPE),
+        StoredValue::String(_)
+        | StoredValue::List(_)
+        | StoredValue::SortedSet(_)
+        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -1,7 +1,5 @@
 //! HRANDFIELD: random fields, with or without repetition.
 
-use std::collections::BTreeSet;
-
 use placement::SplitMix64;
 use resp::{Protocol, Reply};
 use store::{Element, HashValue};
@@ -9,6 +7,7 @@ use store::{Element, HashValue};
 use super::{hash_of, reply_element};
 use crate::Error;
 use crate::context::Context;
+use crate::sample::{Selection, draw_different};
 
 /// Maximum number of fields that one call may repeat: they are not limited by the size of the hash.
 const REPEATED_MAX: i64 = 1 << 24;
@@ -76,8 +75,13 @@ impl Sample {
         let len = hash.len();
         match hash {
             _ if count >= len => hash.pairs().collect(),
-            HashValue::Table(_) if count < len / 3 => draw_different(hash, count, rng),
-            HashValue::Table(_) | HashValue::Packed(_) => select(hash, count, len, rng),
+            HashValue::Table(_) if count < len / 3 => {
+                draw_different(count, || hash.random(|| rng.draw())).into_iter().collect()
+            }
+            HashValue::Table(_) | HashValue::Packed(_) => {
+                let mut selection = Selection { wanted: count, left: len, rng };
+                hash.pairs().filter(|_| selection.takes_next()).collect()
+            }
         }
     }
 
@@ -95,30 +99,4 @@ impl Sample {
             }
         }
     }
-}
-
-/// Draws until there are `count` different fields, which are few among many.
-fn draw_different<'a>(hash: HashValue<'a>, count: usize, rng: &mut SplitMix64) -> Vec<Pair<'a>> {
-    let mut drawn = BTreeSet::new();
-    while drawn.len() < count {
-        drawn.extend(hash.random(|| rng.draw()));
-    }
-    drawn.into_iter().collect()
-}
-
-/// Walks over all fields, and selects each with the probability that makes all selections equally likely.
-fn select<'a>(
-    hash: HashValue<'a>,
-    count: usize,
-    len: usize,
-    rng: &mut SplitMix64,
-) -> Vec<Pair<'a>> {
-    let mut selected = Vec::with_capacity(count);
-    for (index, pair) in hash.pairs().enumerate() {
-        let (wanted, left) = (count - selected.len(), len - index);
-        if rng.draw() % (left as u64) < wanted as u64 {
-            selected.push(pair);
-        }
-    }
-    selected
 }

@@ -83,6 +83,8 @@ fn restore_as(
         RestoredValue::String(bytes) => text_value(bytes),
         RestoredValue::Hash(row) => NewValue::Hash(row),
         RestoredValue::List(row) => NewValue::List(row),
+        RestoredValue::SortedSet(row) => NewValue::SortedSet(row),
+        RestoredValue::Set(row) => NewValue::Set(row),
     };
     context.keys.replace_key(key, value, expires_at);
     if let Some(mark) = mark {

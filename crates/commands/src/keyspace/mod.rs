@@ -22,5 +22,7 @@ fn type_name(value: StoredValue<'_>) -> &'static str {
         StoredValue::String(_) => "string",
         StoredValue::Hash(_) => "hash",
         StoredValue::List(_) => "list",
+        StoredValue::SortedSet(_) => "zset",
+        StoredValue::Set(_) => "set",
     }
 }

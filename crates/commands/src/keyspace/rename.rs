@@ -64,6 +64,10 @@ enum OwnedValue {
     Hash(Vec<u8>),
     /// The elements of a list, in a row.
     List(Vec<u8>),
+    /// The scores and members of a sorted set, in a row.
+    SortedSet(Vec<u8>),
+    /// The members of a set, in a row.
+    Set(Vec<u8>),
 }
 
 impl Moving {
@@ -78,12 +82,20 @@ impl Moving {
             }
             StoredValue::String(StringValue::Bytes(bytes)) => OwnedValue::Plain(bytes.to_vec()),
             StoredValue::Hash(hash) => {
-                check_length(hash.row_len())?;
+                check_size(hash.row_len())?;
                 OwnedValue::Hash(hash.to_row())
             }
             StoredValue::List(list) => {
-                check_length(list.row_len())?;
+                check_size(list.row_len())?;
                 OwnedValue::List(list.to_row())
+            }
+            StoredValue::SortedSet(set) => {
+                check_size(set.row_len())?;
+                OwnedValue::SortedSet(set.to_row())
+            }
+            StoredValue::Set(set) => {
+                check_size(set.row_len())?;
+                OwnedValue::Set(set.to_row())
             }
         };
         Ok(Moving { value, expires_at: found.expires_at })
@@ -97,12 +109,14 @@ impl Moving {
             OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
             OwnedValue::Hash(row) => NewValue::Hash(row),
             OwnedValue::List(row) => NewValue::List(row),
+            OwnedValue::SortedSet(row) => NewValue::SortedSet(row),
+            OwnedValue::Set(row) => NewValue::Set(row),
         }
     }
 }
 
-/// Fails if a container's row is too long to reach every copy as one effect.
-fn check_length(bytes: usize) -> Result<(), Error> {
+/// Refuses a container that is too large to reach every copy as one effect.
+fn check_size(bytes: usize) -> Result<(), Error> {
     if bytes > EFFECT_BYTES_MAX / 2 {
         return Err(Error::new(format!(
             "ERR the value has {bytes} bytes, too many to be renamed or copied at once"

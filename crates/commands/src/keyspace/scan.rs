@@ -146,7 +146,7 @@ struct ScanOptions<'a> {
     type_name: Option<&'a [u8]>,
 }
 
-/// The options of HSCAN besides the cursor.
+/// The options of HSCAN and ZSCAN besides the cursor.
 pub(crate) struct PageOptions<'a> {
     pub(crate) count: usize,
     pub(crate) pattern: Pattern<'a>,
@@ -165,7 +165,13 @@ impl<'a> PageOptions<'a> {
             match (args.at(index).to_ascii_lowercase().as_slice(), value) {
                 (b"count", Some(_)) => options.count = count(context.integer(index + 1)?)?,
                 (b"match", Some(pattern)) => options.pattern = Pattern::of(pattern)?,
-                (b"novalues", _) => {
+                (b"novalues", _) if context.spec.name == "zscan" => {
+                    return Err(Error::fixed("ERR NOVALUES option can only be used in HSCAN"));
+                }
+                (b"noscores", _) if context.spec.name != "zscan" => {
+                    return Err(Error::fixed("ERR NOSCORES option can only be used in ZSCAN"));
+                }
+                (b"novalues" | b"noscores", _) => {
                     options.no_values = true;
                     index += 1;
                     continue;

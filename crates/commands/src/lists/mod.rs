@@ -101,7 +101,8 @@ pub(crate) const SPECS: &[Spec] = &[
         complexity: "O(N+M) where N is the number of keys and M is the number of returned elements",
         arity: -4,
         flags: Flags::of(&[Flag::Write, Flag::MovableKeys]),
-        keys: KeySpec::counted(1),
+        keys: KeySpec::NONE,
+        key_count_at: 1,
         run: Some(pop::lmpop),
         ..READ
     },
@@ -232,7 +233,10 @@ impl End {
 fn list_of<'a>(found: &Found<'a>) -> Result<ListValue<'a>, Error> {
     match found.value() {
         StoredValue::List(list) => Ok(list),
-        StoredValue::String(_) | StoredValue::Hash(_) => Err(Error::WRONG_TYPE),
+        StoredValue::String(_)
+        | StoredValue::Hash(_)
+        | StoredValue::SortedSet(_)
+        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -1,21 +1,27 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
 //! file, the format's version, a checksum. Strings, hashes and lists, for now.
+//! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
+//! file, the format's version, a checksum. Strings, hashes and sets, for now.
 //!
 //! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
-//! that version of the format. Called by `keyspace/dump.rs`.
+//! 7.2. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
 mod list; //  Lists.
 mod ziplist; // Redis's older packed form of small containers.
+mod sorted; // Sorted sets.
+mod set; //   Sets.
 mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
 
 use store::{StoredValue, StringValue};
 
-/// The version of the format that Redis 7.0 writes, and the latest that can be read.
+/// The version of the format that Redis 7.0 writes.
 const VERSION: u16 = 10;
+/// The latest version that can be read: that of Redis 7.2, which added listpacks of sets.
+const VERSION_READ_MAX: u16 = 11;
 const TYPE_STRING: u8 = 0;
 const CHECKSUM_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 2 + CHECKSUM_BYTES;
@@ -54,6 +60,10 @@ pub(crate) enum RestoredValue<'a> {
     Hash(Vec<u8>),
     /// The elements of a list in a row.
     List(Vec<u8>),
+    /// The scores and members of a sorted set in a row, in order.
+    SortedSet(Vec<u8>),
+    /// The members of a set in a row, none twice.
+    Set(Vec<u8>),
 }
 
 /// Returns the payload of DUMP.
@@ -62,6 +72,8 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
         StoredValue::String(_) => TYPE_STRING,
         StoredValue::Hash(value) => hash::type_of(value),
         StoredValue::List(_) => list::TYPE_LIST_QUICKLIST_2,
+        StoredValue::SortedSet(value) => sorted::type_of(value),
+        StoredValue::Set(value) => set::type_of(value),
     }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -73,7 +85,8 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
 /// Returns the value in a payload of DUMP. Never produces a value longer than `bytes_max`.
 pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<RestoredValue<'_>, PayloadError> {
     check(payload)?;
-    read_value(payload, bytes_max).ok_or(PayloadError::BadFormat)
+    let body = &payload[..payload.len() - FOOTER_BYTES];
+    read_value(body, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
 fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
@@ -86,6 +99,20 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         }
         kind if list::is_list(kind) => {
             list::read(&mut reader, kind, bytes_max).map(RestoredValue::List)
+        }
+        sorted::TYPE_TEXT_SCORES => {
+            sorted::read_text_scores(&mut reader, bytes_max).map(RestoredValue::SortedSet)
+        }
+        sorted::TYPE_SORTED_SET => {
+            sorted::read_binary(&mut reader, bytes_max).map(RestoredValue::SortedSet)
+        }
+        sorted::TYPE_SORTED_SET_LISTPACK => {
+            sorted::read_listpack(&mut reader, bytes_max).map(RestoredValue::SortedSet)
+        }
+        set::TYPE_SET => set::read_members(&mut reader, bytes_max).map(RestoredValue::Set),
+        set::TYPE_SET_INTSET => set::read_intset(&mut reader, bytes_max).map(RestoredValue::Set),
+        set::TYPE_SET_LISTPACK => {
+            set::read_listpack(&mut reader, bytes_max).map(RestoredValue::Set)
         }
         _ => None,
     }
@@ -102,7 +129,7 @@ fn check(payload: &[u8]) -> Result<(), PayloadError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(PayloadError::WrongChecksum)?;
     let version = u16::from_le_bytes([payload[body], payload[body + 1]]);
     let (summed, sum) = payload.split_at(body + 2);
-    if version > VERSION || crc64::crc64(summed).to_le_bytes() != sum {
+    if version > VERSION_READ_MAX || crc64::crc64(summed).to_le_bytes() != sum {
         return Err(PayloadError::WrongChecksum);
     }
     Ok(())
@@ -115,6 +142,8 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
         StoredValue::Hash(value) => hash::put_hash(out, value),
         StoredValue::List(value) => list::put_list(out, value),
+        StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
+        StoredValue::Set(value) => set::put_set(out, value),
     }
 }
 

@@ -26,9 +26,9 @@ const DUMPED: &[(&[u8], &str)] = &[
     ),
 ];
 
-const NO_LIMIT: usize = 1 << 29;
+pub(super) const NO_LIMIT: usize = 1 << 29;
 
-fn bytes_of(hex: &str) -> Vec<u8> {
+pub(super) fn bytes_of(hex: &str) -> Vec<u8> {
     let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
     (0..hex.len()).step_by(2).map(digit).collect()
 }
@@ -38,7 +38,7 @@ fn stored(value: StringValue<'_>) -> StoredValue<'_> {
 }
 
 /// Returns a payload with this body, and a valid version and checksum.
-fn sealed(body: &[u8]) -> Vec<u8> {
+pub(super) fn sealed(body: &[u8]) -> Vec<u8> {
     let mut payload = body.to_vec();
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::crc64(&payload);
@@ -98,7 +98,7 @@ fn a_payload_that_was_changed_is_refused() {
 
 #[test]
 fn a_later_version_is_refused() {
-    let mut payload = [&[TYPE_STRING, 1, b'x'][..], &(VERSION + 1).to_le_bytes()].concat();
+    let mut payload = [&[TYPE_STRING, 1, b'x'][..], &(VERSION_READ_MAX + 1).to_le_bytes()].concat();
     let checksum = crc64::crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::WrongChecksum));
@@ -141,6 +141,66 @@ const DUMPED_HASHES: &[(&[&[u8]], &str)] = &[
     (&[b"1", b"2"], "100b0b000000020001010201ff0a00d770c6ef6d1b164e"),
 ];
 
+/// Payloads of sets on redis-server 7.0.15, and their members.
+const DUMPED_SETS: &[(&[&[u8]], &str)] = &[
+    (&[b"1", b"2", b"3"], "0b0e02000000030000000100020003000a00a5025ce26d6e4d1b"),
+    (&[b"-70000", b"5"], "0b10040000000200000090eefeff050000000a007959d34c8acb73f6"),
+    (
+        &[b"-1", b"0", b"9223372036854775807"],
+        "0bc31520040800000003200300ffa000200a6000800e01ff7f0a0092958dab0a0305d7",
+    ),
+    (&[b"abc"], "0201036162630a00a3cbec4c8c2f31f0"),
+    (&[&[b'x'; 65]], "0201c3094041017878e034000178780a000f046685e65faf85"),
+];
+
+#[test]
+fn payloads_of_sets_are_those_of_redis() {
+    for (members, hex) in DUMPED_SETS {
+        let row = row(members);
+        assert_eq!(dumped_as(store::NewValue::Set(&row)), bytes_of(hex));
+        assert_eq!(restore(&bytes_of(hex), NO_LIMIT), Ok(RestoredValue::Set(row)));
+    }
+    // A number in the form of a large set, as Redis writes it after a text was removed.
+    let payload = bytes_of("0201c0070a00a9a54e47484fa94b");
+    assert_eq!(restore(&payload, NO_LIMIT), Ok(RestoredValue::Set(row(&[b"7"]))));
+    // A listpack, as Redis writes it since 7.2.
+    let listpack = sealed(&[20, 13, 13, 0, 0, 0, 2, 0, 1, 1, 0x82, b'a', b'b', 3, 0xFF]);
+    assert_eq!(restore(&listpack, NO_LIMIT), Ok(RestoredValue::Set(row(&[b"1", b"ab"]))));
+}
+
+#[test]
+fn payloads_that_are_no_set_are_refused() {
+    let intset = |width: u8, count: u8, numbers: &[u8]| {
+        let head = [11, 8 + numbers.len() as u8, width, 0, 0, 0, count, 0, 0, 0];
+        [&head[..], numbers].concat()
+    };
+    assert!(restore(&sealed(&intset(2, 2, &[1, 0, 2, 0])), NO_LIMIT).is_ok());
+    let bodies: [Vec<u8>; 14] = [
+        vec![2, 0],                                        // No members.
+        vec![2, 1],                   // Fewer members than their count, then the footer.
+        vec![2, 2, 1, b'a', 1, b'a'], // A member twice.
+        vec![2, 2, 1, b'7', 0xC0, 7], // A member twice, in two forms.
+        intset(2, 0, &[]),            // No members.
+        intset(3, 1, &[1, 0, 0]),     // No such width.
+        intset(0, 0, &[]),            // No such width.
+        intset(2, 2, &[1, 0]),        // Fewer members than their count.
+        intset(2, 1, &[1, 0, 2, 0]),  // More members than their count.
+        intset(2, 2, &[2, 0, 1, 0]),  // In the wrong order.
+        intset(2, 2, &[1, 0, 1, 0]),  // A member twice.
+        vec![11, 3, 2, 0, 0],         // No header.
+        vec![20, 7, 7, 0, 0, 0, 0, 0, 0xFF], // No members.
+        vec![20, 11, 11, 0, 0, 0, 2, 0, 1, 1, 1, 1, 0xFF], // A member twice.
+    ];
+    for body in bodies {
+        assert_eq!(restore(&sealed(&body), NO_LIMIT), Err(PayloadError::BadFormat), "{body:?}");
+    }
+    let payload = sealed(&[2, 0x80, 0xFF, 0xFF, 0xFF, 0xFF, 1, b'm']);
+    assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::BadFormat));
+    let whole = dumped_as(store::NewValue::Set(&row(&[&[b'm'; 100], b"n"])));
+    assert!(restore(&whole, 103).is_ok());
+    assert_eq!(restore(&whole, 102), Err(PayloadError::BadFormat));
+}
+
 fn row(elements: &[&[u8]]) -> Vec<u8> {
     let mut row = Vec::new();
     elements.iter().for_each(|element| store::Element::of(element).write(&mut row));
@@ -149,9 +209,14 @@ fn row(elements: &[&[u8]]) -> Vec<u8> {
 
 /// Returns the payload of a hash as a slot keeps it.
 fn dumped(row: &[u8]) -> Vec<u8> {
+    dumped_as(store::NewValue::Hash(row))
+}
+
+/// Returns the payload of a value as a slot keeps it.
+fn dumped_as(value: store::NewValue<'_>) -> Vec<u8> {
     let seed = store::Seed::new(1);
     let mut table = store::SlotTable::default();
-    let (key, value) = (seed.key(b"h"), store::NewValue::Hash(row));
+    let key = seed.key(b"h");
     let put = store::Effect::Put { key, value, expires_at: None };
     let version = table.next_version(store::UnixMillis(1));
     let _ = table.apply(&put, version, store::Touch::Nothing, &seed);

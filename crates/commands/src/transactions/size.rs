@@ -37,6 +37,27 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "lrem"
             | "lmove"
             | "rpoplpush"
+            | "sinterstore"
+            | "sunionstore"
+            | "sdiffstore"
+            | "spop"
+    ) || records_members(spec)
+}
+
+/// Returns whether the command may record members of sorted sets that it was not given.
+fn records_members(spec: &Spec) -> bool {
+    matches!(
+        spec.full_name,
+        "zunionstore"
+            | "zinterstore"
+            | "zdiffstore"
+            | "zrangestore"
+            | "zremrangebyrank"
+            | "zremrangebyscore"
+            | "zremrangebylex"
+            | "zpopmin"
+            | "zpopmax"
+            | "zmpop"
     )
 }
 
@@ -80,7 +101,7 @@ impl<'q> Bound<'q, '_> {
     fn add(&mut self, command: &'q Queued) {
         let (spec, args) = (command.spec, command.args.args());
         let given: usize = args.iter().map(<[u8]>::len).sum();
-        let named = spec.keys.indices(args);
+        let named = spec.key_indices(args);
         // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
         self.note_elements(command, given);
@@ -103,8 +124,8 @@ impl<'q> Bound<'q, '_> {
                 0
             }
             // Besides their text, elements take up to five bytes.
-            "hset" | "hmset" | "hdel" | "lpush" | "lpushx" | "rpush" | "rpushx" | "linsert"
-            | "lset" => {
+            "hset" | "hmset" | "hdel" | "sadd" | "srem" | "lpush" | "lpushx" | "rpush"
+            | "rpushx" | "linsert" | "lset" => {
                 let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
                 self.set_length(args.at(1), length);
                 args.len() * 5
@@ -116,12 +137,33 @@ impl<'q> Bound<'q, '_> {
                 self.set_length(args.at(2), length);
                 self.element + repeated_bytes(args.at(1), 1)
             }
+            // A score takes up to nine bytes, whatever its text is.
+            "zadd" | "zincrby" => {
+                let length = self.length(args.at(1)).saturating_add(given + args.len() * 10);
+                self.set_length(args.at(1), length);
+                args.len() * 10
+            }
+            _ if records_members(spec) => self.sum_of_members(spec, args),
+            "sinterstore" | "sdiffstore" => self.spread(args, 1..args.len()),
+            "sunionstore" => {
+                let lengths = (2..args.len()).map(|index| self.length(args.at(index)));
+                let sum = lengths.fold(0, usize::saturating_add);
+                self.set_length(args.at(1), sum);
+                sum
+            }
+            // The members that it removes, or those that it leaves.
+            "spop" => self.length(args.at(1)),
+            "smove" => {
+                let length = self.length(args.at(2)).saturating_add(args.at(3).len() + 5);
+                self.set_length(args.at(2), length);
+                given + 2 * (RECORD_BYTES + 5)
+            }
             "setbit" => {
                 self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
                 0
             }
             _ => {
-                for index in spec.keys.indices(args) {
+                for index in spec.key_indices(args) {
                     let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
                     self.grow_to(args.at(index), length);
                 }
@@ -137,7 +179,7 @@ impl<'q> Bound<'q, '_> {
         let (spec, args) = (command.spec, command.args.args());
         let factor = if spec.full_name == "restore" { EXPANSION_MAX } else { 1 };
         self.element = self.element.max(given.saturating_mul(factor) + NUMBER_BYTES);
-        for index in spec.keys.indices(args) {
+        for index in spec.key_indices(args) {
             if !self.listed.insert(args.at(index)) {
                 continue;
             }
@@ -159,6 +201,16 @@ impl<'q> Bound<'q, '_> {
         longest
     }
 
+    /// Handles a command that records members of its keys, or sets its first key to a combination of the others.
+    fn sum_of_members(&mut self, spec: &Spec, args: Args<'q>) -> usize {
+        let keys = spec.key_indices(args);
+        let sum = keys.fold(0, |sum: usize, index| sum.saturating_add(self.length(args.at(index))));
+        if spec.name.ends_with("store") {
+            self.set_length(args.at(1), sum);
+        }
+        sum
+    }
+
     fn length(&mut self, key: &'q [u8]) -> usize {
         let keys = &mut self.keys;
         *self.lengths.entry(key).or_insert_with(|| {
@@ -166,7 +218,10 @@ impl<'q> Bound<'q, '_> {
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
                 // The elements in a row take less.
-                StoredValue::Hash(_) | StoredValue::List(_) => found.item.bytes(),
+                StoredValue::Hash(_)
+                | StoredValue::List(_)
+                | StoredValue::SortedSet(_)
+                | StoredValue::Set(_) => found.item.bytes(),
             })
         })
     }

@@ -15,6 +15,9 @@ const PARTS: [(usize, &str); 7] = [
     (6, "categories"),
 ];
 
+/// Parts that differ from Redis 7.0 as they do in later versions: a command has got an option.
+const LATER: [(&str, &str); 2] = [("zrank", "arity"), ("zrevrank", "arity")];
+
 #[test]
 fn command_info_is_the_same_for_every_command_both_have() {
     let (redis, node) = (Server::redis(), ours());
@@ -29,7 +32,7 @@ fn command_info_is_the_same_for_every_command_both_have() {
         compared += 1;
         for (index, part) in PARTS {
             let (theirs, ours) = (sorted(&theirs[index]), sorted(&ours[index]));
-            if theirs != ours {
+            if theirs != ours && !LATER.contains(&(name.as_str(), part)) {
                 differences.push(format!("{name}: {part}: theirs {theirs:?}, ours {ours:?}"));
             }
         }

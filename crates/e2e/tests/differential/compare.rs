@@ -35,6 +35,9 @@ enum Rule {
     /// `hashtable` although it has become small may be packed: ours decides again when it is renamed,
     /// copied, or gets a long value and a short one for the same field at once. Redis 7.0 calls every list a
     /// `quicklist`, later versions a short one a `listpack`, as ours does.
+    /// `hashtable` although it has become small may be packed, and so may a sorted set that Redis keeps as a
+    /// `skiplist`: ours decides again when it is renamed,
+    /// copied, or gets a long value and a short one for the same field at once.
     Compact,
     /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
     Kind,
@@ -120,6 +123,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         (Rule::AnyOrder, Value::Map(theirs), Value::Map(ours)) => {
             sorted_pairs(theirs) == sorted_pairs(ours)
         }
+        (Rule::AnyOrder, Value::Set(theirs), Value::Set(ours)) => sorted(theirs) == sorted(ours),
         (Rule::Page, Value::Array(theirs), Value::Array(ours)) => match (&theirs[..], &ours[..]) {
             ([cursor, Value::Array(theirs)], [same, Value::Array(ours)]) => {
                 cursor == same && sorted(theirs) == sorted(ours)
@@ -142,7 +146,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         }
         (Rule::Compact, ..) => match theirs.text() {
             Some(b"raw") => ours.text().is_some(),
-            Some(b"hashtable" | b"quicklist") => ours.text() == Some(b"listpack"),
+            Some(b"hashtable" | b"quicklist" | b"skiplist") => ours.text() == Some(b"listpack"),
             _ => false,
         },
         (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),
@@ -181,9 +185,16 @@ fn rule(args: &Args) -> Rule {
         ("RANDOMKEY", _) => Rule::Kind,
         // A large hash has an order of its own on each server.
         ("HGETALL" | "HKEYS" | "HVALS", _) => Rule::AnyOrder,
-        ("HRANDFIELD", _) => Rule::Kind,
-        ("HSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => Rule::Page,
-        ("HSCAN", _) => Rule::Kind,
+        ("HRANDFIELD" | "ZRANDMEMBER", _) => Rule::Kind,
+        ("HSCAN" | "ZSCAN" | "SSCAN", _) if args.get(2).is_some_and(|cursor| cursor == b"0") => {
+            Rule::Page
+        }
+        ("HSCAN" | "ZSCAN" | "SSCAN", _) => Rule::Kind,
+        // A set has an order of its own on each server.
+        ("SMEMBERS" | "SINTER" | "SUNION" | "SDIFF", _) => Rule::AnyOrder,
+        // The members are random; the generator pops all of them, or none.
+        ("SPOP", _) => Rule::AnyOrder,
+        ("SRANDMEMBER", _) => Rule::Kind,
         // Cursors are specific to the server; `Step::ScanAll` compares the keys found.
         ("SCAN", _) => Rule::Kind,
         // Clocks, ids, sizes, and texts about the server itself.

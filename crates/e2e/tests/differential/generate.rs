@@ -7,6 +7,8 @@ mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
 mod lists; //   LPUSH, LPOP and related commands
+mod sorted_sets; // ZADD, ZRANGE and related commands
+mod sets; //    SADD, SMEMBERS and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
 mod node; //    queries about the server itself
@@ -35,14 +37,16 @@ fn step(g: &mut Gen) -> Step {
 
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
-    let args = match g.below(100) {
-        0..22 => strings::command(g),
-        22..32 => bits::command(g),
-        32..42 => hashes::command(g),
-        42..52 => lists::command(g),
-        52..76 => keys::command(g),
+    let args = match g.below(126) {
+        0..26 => strings::command(g),
+        26..38 => bits::command(g),
+        38..46 => hashes::command(g),
+        46..56 => sets::command(g),
+        56..76 => keys::command(g),
         76..90 => session::command(g),
         90..98 => node::command(g),
+        98..112 => sorted_sets::command(g),
+        112..124 => lists::command(g),
         _ => g.wrong_arity(),
     };
     Step::Call { who, args: spoiled(g, args) }
@@ -50,9 +54,10 @@ fn call(g: &mut Gen) -> Step {
 
 /// Sometimes removes an argument, adds one, or replaces one by a wrong one.
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
-    // A very long pause would never end.
+    // A very long pause would never end, and SPOP without its count removes a random member.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    if args.len() < 2 || may_pause || !g.one_in(14) {
+    let must_stay = args[0] == b"SPOP" || sorted_sets::is_to_stay(&args);
+    if args.len() < 2 || may_pause || must_stay || !g.one_in(14) {
         return args;
     }
     match g.below(3) {

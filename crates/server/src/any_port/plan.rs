@@ -106,7 +106,7 @@ fn find(table: &Table, args: Args<'_>) -> Option<&'static Spec> {
 }
 
 fn by_keys(spec: &Spec, args: Args<'_>) -> ForwardPlan {
-    let keys: Vec<usize> = spec.keys.indices(args).collect();
+    let keys: Vec<usize> = spec.key_indices(args).collect();
     let Some(first) = keys.first() else { return ForwardPlan::Here };
     let slot_of = |index: usize| Slot::of(args.at(index));
     let slot = slot_of(*first);

@@ -24,7 +24,7 @@ pub(crate) enum Notice {
     /// The connection that this node had made to a process is broken: a new one is needed.
     LinkBroke(Peer),
     /// Another node knows a later reign of a slot.
-    Reigned {
+    NewerReignSeen {
         slot: Slot,
         reign: LogIndex,
     },
@@ -59,7 +59,7 @@ impl Data {
     }
 
     pub(crate) fn refused(&self, slot: Slot, reign: LogIndex) {
-        self.notify(Notice::Reigned { slot, reign });
+        self.notify(Notice::NewerReignSeen { slot, reign });
     }
 
     /// Takes over a connection that this node has made to a process, which expects frame `next` first.

@@ -1,5 +1,4 @@
-//! Frames from other nodes: the surface on which `cluster::data` applies them, made of this node's
-//! locks and the outcome of a worker's round.
+//! Builds the context in which a worker applies frames of other nodes: this node's locks and the round's counters.
 
 use cluster::data::ApplyContext;
 use commands::Outcome;
@@ -7,7 +6,7 @@ use store::{AccessTracking, Applied, Touch, UnixMillis};
 
 use super::Data;
 
-/// Returns the surface on which frames are applied.
+/// Returns the context in which frames are applied.
 pub(crate) fn apply_context<'a>(
     data: &'a Data,
     now: UnixMillis,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cluster::serving::{AckEpoch, Passage, Tickets};
+use cluster::serving::{AckEpoch, ReplyVerdict, Tickets};
 use commands::Announcement;
 
 use super::{Data, judge};
@@ -41,16 +41,16 @@ impl Later {
         let epoch = data.ack_epoch();
         if core::mem::replace(&mut self.judged_at, epoch) != epoch {
             // Roles have changed, and may change again before the first one may leave.
-            self.waiting.retain_mut(|it| judge_all(data, &mut it.tickets) != Passage::Abort);
+            self.waiting.retain_mut(|it| judge_all(data, &mut it.tickets) != ReplyVerdict::Abort);
         }
         let mut ripe = Vec::new();
         while let Some(first) = self.waiting.front_mut() {
-            let passage = judge_all(data, &mut first.tickets);
-            if passage == Passage::Wait {
+            let verdict = judge_all(data, &mut first.tickets);
+            if verdict == ReplyVerdict::Wait {
                 break;
             }
             let mut first = self.waiting.pop_front().expect("seen a moment ago");
-            if passage == Passage::Release {
+            if verdict == ReplyVerdict::Release {
                 ripe.append(&mut first.announcements);
             }
         }
@@ -59,12 +59,12 @@ impl Later {
 }
 
 /// Judges a reply that has all these tickets. Tickets that allow it to leave are dropped.
-pub(crate) fn judge_all(data: &Data, tickets: &mut Tickets) -> Passage {
+pub(crate) fn judge_all(data: &Data, tickets: &mut Tickets) -> ReplyVerdict {
     while let Some(ticket) = tickets.first_mut() {
         match judge(data, ticket) {
-            Passage::Release => drop(tickets.remove(0)),
-            passage @ (Passage::Wait | Passage::Abort) => return passage,
+            ReplyVerdict::Release => drop(tickets.remove(0)),
+            verdict @ (ReplyVerdict::Wait | ReplyVerdict::Abort) => return verdict,
         }
     }
-    Passage::Release
+    ReplyVerdict::Release
 }

@@ -129,7 +129,7 @@ impl Link {
         self.any_refused.store(!refused.is_empty(), Ordering::Release);
     }
 
-    /// Records that the other end has applied everything up to this frame.
+    /// Records that the other end has processed (applied or refused) every frame up to this one.
     pub(crate) fn acknowledge(&self, through: FrameNumber) -> Result<(), BadFrame> {
         let mut sending = self.sending.lock();
         sending.backlog.acknowledge(now(), through).map_err(|_| BadFrame::BadAck)?;

@@ -8,7 +8,7 @@
 
 mod crowding; // Other nodes whose memory is full.
 mod condition; // This node's condition, for its load levels.
-mod follow; //  Applies a new map: this node's duty for each slot.
+mod follow; //  Applies a new map: this node's role in each slot.
 mod intake; //  Frames from one other node.
 mod later; //   Key events that wait as replies do.
 pub(crate) mod boottime; // The clock of leases.
@@ -230,13 +230,13 @@ impl Data {
         self.intakes.lock().keys().copied().collect()
     }
 
-    /// Gives an order to the mover.
+    /// Sends an input to the mover.
     pub(crate) fn tell_mover(&self, input: MoverInput) {
         // The mover is gone only when the node stops.
         let _ = self.mover.send(input);
     }
 
-    /// Gives an order to the mover if a bucket is being copied or handed over ([`Data::order`]).
+    /// Sends an input to the mover if a bucket is being copied or handed over.
     pub(crate) fn tell_mover_if_moving(&self, input: MoverInput) {
         // If the lock is held, a map is being applied, which notifies the mover anyway; do not wait for it.
         let is_filling = self.outgoing.try_lock().is_none_or(|outgoing| !outgoing.is_empty());

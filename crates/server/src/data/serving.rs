@@ -2,8 +2,8 @@
 
 use cluster::data::SlotState;
 use cluster::map::NodeId;
-use cluster::replication::{Frame, FrameNumber, LinkId, LinkProgress, Role};
-use cluster::serving::{AckEpoch, Passage, ServingPlane, Ticket};
+use cluster::replication::{Frame, FrameNumber, LinkId, LinkProgress};
+use cluster::serving::{AckEpoch, ReplyVerdict, ServingPlane, Ticket};
 use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
 use store::Seed;
@@ -75,19 +75,12 @@ impl ServingPlane for Data {
         self.links.is_congested(link)
     }
 
-    /// Returns true also for a slot that is locked: a command that waits in vain is woken by the next map.
-    fn awaits_promotion(&self, slot: Slot) -> bool {
-        let is_awaited =
-            || self.keyspace.try_lock(slot).is_none_or(|state| is_promotion_pending(&state));
-        self.pending_promotions.load(Relaxed) > 0 && is_awaited()
+    fn has_pending_promotions(&self) -> bool {
+        self.pending_promotions.load(Relaxed) > 0
     }
 }
 
-fn is_promotion_pending(state: &SlotState) -> bool {
-    state.replica().role() == Role::PromotionPending
-}
-
 /// Judges a reply that waits with this ticket.
-pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> Passage {
+pub(crate) fn judge(data: &Data, ticket: &mut Ticket) -> ReplyVerdict {
     ticket.judge_on(data)
 }

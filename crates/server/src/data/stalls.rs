@@ -34,7 +34,7 @@ impl Fills {
             Report::FillDone { filled, .. } => self.done.fetch_add(filled.len() as u64, Relaxed),
             Report::FillFailed { .. } => self.failed.fetch_add(1, Relaxed),
             Report::Drained { .. }
-            | Report::Beat { .. }
+            | Report::BackupLag { .. }
             | Report::OutOfSync { .. }
             | Report::Stuck { .. } => 0,
         };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cluster::merge::{
     ChangeBatch, Conflict, MergeReply, MergeRequest, MergeTaker, ServedGround, Tally, diverged_at,
 };
-use cluster::serving::{Access, EffectLog, LockedSlots, Passage, ServedSlots, Tickets};
+use cluster::serving::{Access, EffectLog, LockedSlots, ReplyVerdict, ServedSlots, Tickets};
 use commands::LockSet;
 use placement::Slot;
 use store::{UnixMillis, Version};
@@ -122,10 +122,12 @@ fn wait_until_safe(data: &Data, mut tickets: Tickets) -> bool {
     let begun = Instant::now();
     loop {
         match judge_all(data, &mut tickets) {
-            Passage::Release => return data.lease.is_valid(),
-            Passage::Abort => return false,
-            Passage::Wait if begun.elapsed() > SAFE_WITHIN || data.is_stopping() => return false,
-            Passage::Wait => thread::sleep(LOOK),
+            ReplyVerdict::Release => return data.lease.is_valid(),
+            ReplyVerdict::Abort => return false,
+            ReplyVerdict::Wait if begun.elapsed() > SAFE_WITHIN || data.is_stopping() => {
+                return false;
+            }
+            ReplyVerdict::Wait => thread::sleep(LOOK),
         }
     }
 }

@@ -46,7 +46,7 @@ impl ControlThread {
                 Action::Order(order) => self.applier.enqueue(move |data| data.order(order)),
                 Action::Yield { to } => self.applier.enqueue(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.enqueue(move |data| data.bring(buckets)),
-                Action::Beat { from, remaining_bytes, lags } => {
+                Action::BackupLag { from, remaining_bytes, lags } => {
                     self.applier.enqueue(move |data| data.beat(from, remaining_bytes, lags));
                 }
                 Action::MakeRoom { node, bytes } => self.meeting.data.make_room(node, bytes),
@@ -93,9 +93,12 @@ impl ControlThread {
         self.applier.enqueue(move |data| data.map_changed(&applied));
         let map = &changed.map;
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
-        let roster = Roster::new(me, cluster, map.generation(), map.members());
+        let mut roster = Roster::new(me, cluster, map.generation(), map.members());
         let known = self.meeting.roster.load_full();
-        if known.as_ref().is_some_and(|known| known.has_same_members(&roster)) {
+        if let Some(known) = &known {
+            roster = roster.with_former_voters(known, |node| self.control.is_voter(node));
+        }
+        if known.as_ref().is_some_and(|known| known.has_same_links(&roster)) {
             return;
         }
         self.dials.follow(boottime::now(), &roster);

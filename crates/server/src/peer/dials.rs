@@ -55,15 +55,16 @@ impl Dials {
         let mut before = std::mem::take(&mut self.dials);
         let meetings = before.extract_if(.., |(_, purpose), _| *purpose == Purpose::Meet);
         self.dials.extend(meetings);
-        for to in roster.neighbours() {
-            for purpose in [Purpose::Control, Purpose::Data] {
-                let key = (to.peer.id, purpose);
-                let known = before.remove(&key).filter(|dial| dial.to.peer == to.peer);
-                let first = now + patience(roster.me, to.peer, purpose);
-                let state = known.as_ref().map_or(DialState::Due(first), |dial| dial.state);
-                let failures = known.map_or(0, |dial| dial.failures);
-                self.dials.insert(key, Dial { to: to.clone(), state, failures });
-            }
+        let both = |to: Neighbour| [Purpose::Control, Purpose::Data].map(|it| (to.clone(), it));
+        let members = roster.neighbours().flat_map(both);
+        let voters = roster.former_voters().map(|to| (to, Purpose::Control));
+        for (to, purpose) in members.chain(voters) {
+            let key = (to.peer.id, purpose);
+            let known = before.remove(&key).filter(|dial| dial.to.peer == to.peer);
+            let first = now + patience(roster.me, to.peer, purpose);
+            let state = known.as_ref().map_or(DialState::Due(first), |dial| dial.state);
+            let failures = known.map_or(0, |dial| dial.failures);
+            self.dials.insert(key, Dial { to, state, failures });
         }
     }
 

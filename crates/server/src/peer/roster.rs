@@ -18,12 +18,20 @@ pub(crate) struct Roster {
     /// The log index up to which the map was applied.
     index: LogIndex,
     others: BTreeMap<NodeId, KnownPeer>,
+    /// Voters that are no members any more, at their last known address.
+    former_voters: BTreeMap<NodeId, KnownPeer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct KnownPeer {
     boot: Boot,
     at: Endpoints,
+}
+
+impl KnownPeer {
+    fn neighbour((id, known): (&NodeId, &KnownPeer)) -> Neighbour {
+        Neighbour { peer: Peer { id: *id, boot: known.boot }, at: known.at.clone() }
+    }
 }
 
 /// A process to which links are made.
@@ -45,7 +53,23 @@ impl Roster {
         let others = members.iter().filter(|member| member.id != me.id);
         let known = |member: &Member| KnownPeer { boot: member.boot, at: member.at.clone() };
         let others = others.map(|member| (member.id, known(member))).collect();
-        Roster { me, cluster, generation, at, index: LogIndex(0), others }
+        let former_voters = BTreeMap::new();
+        Roster { me, cluster, generation, at, index: LogIndex(0), others, former_voters }
+    }
+
+    /// Adds the voters that are no members here but are known from the roster before: they were declared
+    /// dead, and while their processes run, decisions may need their votes.
+    pub(super) fn with_former_voters(
+        mut self,
+        before: &Roster,
+        is_voter: impl Fn(NodeId) -> bool,
+    ) -> Roster {
+        let known = before.others.iter().chain(&before.former_voters);
+        let is_former =
+            |node: NodeId| node != self.me.id && is_voter(node) && !self.others.contains_key(&node);
+        let former = known.filter(|(node, _)| is_former(**node));
+        self.former_voters = former.map(|(node, known)| (*node, known.clone())).collect();
+        self
     }
 
     pub(super) fn knows(&self, node: NodeId) -> bool {
@@ -58,8 +82,11 @@ impl Roster {
         self.others.values().any(|known| known.at.host.parse() == Ok(ip))
     }
 
-    pub(super) fn has_same_members(&self, other: &Roster) -> bool {
-        self.generation == other.generation && self.others == other.others
+    /// Returns whether the same links are to be made for both.
+    pub(super) fn has_same_links(&self, other: &Roster) -> bool {
+        self.generation == other.generation
+            && self.others == other.others
+            && self.former_voters == other.former_voters
     }
 
     /// Sets the log index up to which the map was applied.
@@ -68,10 +95,11 @@ impl Roster {
     }
 
     pub(crate) fn neighbours(&self) -> impl Iterator<Item = Neighbour> {
-        self.others.iter().map(|(id, known)| Neighbour {
-            peer: Peer { id: *id, boot: known.boot },
-            at: known.at.clone(),
-        })
+        self.others.iter().map(KnownPeer::neighbour)
+    }
+
+    pub(super) fn former_voters(&self) -> impl Iterator<Item = Neighbour> {
+        self.former_voters.iter().map(KnownPeer::neighbour)
     }
 
     /// Returns the hello that begins a link from here to `to`.
@@ -185,6 +213,23 @@ mod tests {
         assert_eq!(judge(hello(Purpose::Control, peer(3, 30))), Ok(NodeId(1)), "it was given up");
         assert_eq!(judge(hello(Purpose::Control, peer(2, 21))), Ok(NodeId(1)));
         assert_eq!(judge(hello(Purpose::Data, peer(2, 21))), Err(HandshakeRefusal::OtherBoot));
+    }
+
+    #[test]
+    fn a_voter_that_was_declared_dead_is_still_dialed_and_brings_no_data() {
+        let before = roster();
+        let (cluster, generation) = (before.cluster, before.generation);
+        let alone = || Roster::new(before.me, cluster, generation, &[]);
+        let now = alone().with_former_voters(&before, |_| true);
+        assert_eq!(now.neighbours().count(), 0);
+        let dialed: Vec<Peer> = now.former_voters().map(|it| it.peer).collect();
+        assert_eq!(dialed, [peer(2, 20)]);
+        let later = alone().with_former_voters(&now, |_| true);
+        assert!(later.has_same_links(&now), "also after the next map");
+        assert!(now.judge(&hello(Purpose::Control, peer(2, 20))).is_ok());
+        assert!(now.judge(&hello(Purpose::Data, peer(2, 20))).is_err());
+        let without_vote = alone().with_former_voters(&before, |_| false);
+        assert_eq!(without_vote.former_voters().count(), 0);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl StartupPhase {
 fn gone_words(gone: &Gone) -> &str {
     match gone {
         Gone::Left | Gone::LeftFor(_) | Gone::LeftAsTheLast => "this node has left the cluster",
-        Gone::Outcast => "the other nodes declared this node dead",
+        Gone::Removed => "the other nodes declared this node dead",
         Gone::Yielded(_) => "another generation of the cluster survived the split",
         Gone::Refused(reason) => reason,
     }

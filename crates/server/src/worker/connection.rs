@@ -2,7 +2,6 @@
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::Instant;
 
 use cluster::serving::{ReplyGate, WrittenSlots};
 use commands::{CommandId, Session};
@@ -11,7 +10,7 @@ use resp::{Mark, Output, RequestParser};
 use store::UnixMillis;
 
 use super::unread::Unread;
-use super::waiting::Waiting;
+use super::waiting::{SlotWait, Waiting};
 use crate::accept::Accepted;
 use crate::clients::{ClientInfo, ConnectionRef, TurnEnd};
 use crate::question::Question;
@@ -43,8 +42,8 @@ pub(crate) struct Connection {
     pub heard: bool,
     /// Requests that cannot run yet; nothing more is read meanwhile.
     pub waiting: Option<Box<Waiting>>,
-    /// The time since which the current request has waited for a handover.
-    pub parked_since: Option<Instant>,
+    /// The wait for a slot that the current request has behind it.
+    pub slot_wait: Option<SlotWait>,
     /// The question whose answer its command waits for.
     pub question: Option<Question>,
     /// Slots it has written, for WAIT.
@@ -78,7 +77,7 @@ impl Connection {
             published: false,
             heard: false,
             waiting: None,
-            parked_since: None,
+            slot_wait: None,
             question: None,
             written: WrittenSlots::default(),
             wait_until: None,

@@ -158,7 +158,7 @@ impl<'s> Worker<'s> {
             Executed::RanPlainly(ending) => {
                 let connection = &mut self.connections[index];
                 connection.gate.rely_on_lease();
-                if connection.parked_since.is_some() {
+                if connection.slot_wait.is_some() {
                     self.note_stall(index);
                 }
                 if ending == Ending::Failed {

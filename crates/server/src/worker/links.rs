@@ -148,7 +148,7 @@ impl Worker<'_> {
     }
 
     /// Returns whether an incoming stream is to be tried again.
-    pub(super) fn has_intakes(&self) -> bool {
+    pub(super) fn has_intakes_to_retry(&self) -> bool {
         !self.intakes_again.is_empty()
     }
 
@@ -218,10 +218,10 @@ impl Worker<'_> {
             drop(apply_context);
             match taken {
                 FrameOutcome::Done => {}
-                FrameOutcome::TakeOver { bucket, epoch } => {
+                FrameOutcome::AnnouncePromotion { bucket, epoch } => {
                     // Before the acknowledgement leaves: the other node redirects to this one then.
                     shared.data.pending_promotions.fetch_add(1, AcqRel);
-                    shared.data.tell_mover(MoverInput::TakeOver { bucket, epoch });
+                    shared.data.tell_mover(MoverInput::AnnouncePromotion { bucket, epoch });
                 }
                 FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
                 FrameOutcome::Garbled => return Err(BrokenConnection),

@@ -272,7 +272,7 @@ impl<'s> Worker<'s> {
         if !self.again.is_empty() || !self.branch.is_quiet() || self.has_unread_intakes() {
             return Duration::ZERO;
         }
-        if !self.awaiting_delivery.is_empty() || self.has_intakes() {
+        if !self.awaiting_delivery.is_empty() || self.has_intakes_to_retry() {
             return BREATH;
         }
         if self.waits.is_empty() {

@@ -1,23 +1,71 @@
 //! Tests of states that a client can see but cannot bring about.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::AcqRel;
 use std::time::Duration;
 
 use cluster::data::Plane;
 use cluster::replication::Role;
 use placement::Slot;
-use settings::{Settings, SidePort};
+use settings::{JoinAddress, JoinAddresses, Settings, SidePort};
 
 use crate::{Node, NodeOptions};
 
+fn start(settings: Settings) -> Node {
+    let settings = Settings { port: 0, http_port: SidePort::Off, ..settings };
+    let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file: None };
+    Node::start(options).expect("a free port")
+}
+
+fn stop(node: &Node) {
+    node.shutdown();
+    node.wait();
+}
+
+/// The commands of a batch lock their slots early: a lock that this thread holds is no sign of a promotion.
+#[test]
+fn while_a_promotion_is_pending_a_batch_for_other_slots_is_redirected() {
+    let peer_port = SidePort::At(0);
+    let one = start(Settings { peer_port, ..Settings::default() });
+    let seed = JoinAddress { host: "127.0.0.1".into(), port: one.client_addr().port() };
+    let join = JoinAddresses(vec![seed]);
+    let two = start(Settings { peer_port, join, ..Settings::default() });
+    let map = || one.shared().data.map();
+    // The end of a move would wake what waits.
+    while map().members().len() < 2 || map().loads().iter().any(|it| it.primaries != it.backups) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let foreign_keys = || {
+        let map = map();
+        let port_of = |node| map.member(node).map(|member| member.at.client);
+        let is_foreign = |key: &String| {
+            let primary = map.bucket_of(Slot::of(key.as_bytes())).primary();
+            primary.and_then(port_of) == Some(two.client_addr().port())
+        };
+        (0..100).map(|number| format!("k{number}")).filter(is_foreign).collect::<Vec<_>>()
+    };
+    one.shared().data.pending_promotions.fetch_add(1, AcqRel);
+    let mut client = TcpStream::connect(one.client_addr()).expect("it listens");
+    client.set_read_timeout(Some(Duration::from_secs(2))).expect("it is a socket");
+    let keys = foreign_keys();
+    assert!(keys.len() > 10, "{keys:?}");
+    let batch: String = keys.iter().map(|key| format!("GET {key}\r\n")).collect();
+    client.write_all(batch.as_bytes()).expect("the node reads");
+    let mut replies = BufReader::new(client).lines();
+    for key in keys {
+        let reply = replies.next().expect("a line").expect("the node answers at once");
+        assert!(reply.starts_with("-MOVED "), "{key}: {reply}");
+    }
+    stop(&two);
+    stop(&one);
+}
+
 #[test]
 fn a_command_that_comes_between_a_duty_and_its_map_waits_for_the_map() {
-    let settings = Settings { port: 0, http_port: SidePort::Off, ..Settings::default() };
-    let options = NodeOptions { settings, memory: Arc::new(AtomicU64::new(0)), config_file: None };
-    let node = Node::start(options).expect("a free port");
+    let node = start(Settings::default());
     let set_role = |role| {
         let mut state = node.shared().data.keyspace.lock_one(Slot::of(b"k"));
         let reign = state.replica().reign();
@@ -37,6 +85,5 @@ fn a_command_that_comes_between_a_duty_and_its_map_waits_for_the_map() {
     client.set_read_timeout(None).expect("it is a socket");
     client.read_exact(&mut reply).expect("the node answers");
     assert_eq!(reply, *b"$-1\r\n");
-    node.shutdown();
-    node.wait();
+    stop(&node);
 }

@@ -70,6 +70,13 @@ pub(super) struct WaitList {
     pub awaits_acks: bool,
 }
 
+/// A request's wait for a slot, since its first obstacle, and the last one.
+#[derive(Clone, Copy)]
+pub(crate) struct SlotWait {
+    since: Instant,
+    obstacle: Obstacle,
+}
+
 impl Waiting {
     fn new(reason: ParkReason, deadline: Option<Instant>) -> Waiting {
         Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
@@ -92,9 +99,9 @@ impl Worker<'_> {
         deadline: Option<Instant>,
     ) {
         let connection = &mut self.connections[index];
-        let since = connection.parked_since.take();
+        let before = connection.slot_wait.take();
         let mut waiting = Waiting::new(reason, deadline);
-        waiting.since = since.unwrap_or(waiting.since);
+        waiting.since = before.map_or(waiting.since, |wait| wait.since);
         if let ParkReason::Slot(..) = reason {
             waiting.deadline = Some(waiting.since + WAIT_MAX);
         }
@@ -230,7 +237,7 @@ impl Worker<'_> {
             if is_late {
                 self.give_up(index, requests.pop_front(), obstacle);
             } else {
-                self.connections[index].parked_since = Some(since);
+                self.connections[index].slot_wait = Some(SlotWait { since, obstacle });
             }
         }
         let requests: Vec<Request<'_>> = requests
@@ -288,7 +295,8 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn note_stall(&mut self, index: usize) {
         let connection = &mut self.connections[index];
-        if let Some(since) = connection.parked_since.take() {
+        if let Some(SlotWait { since, obstacle: Obstacle::Handover }) = connection.slot_wait.take()
+        {
             self.shared.data.parked.note(since.elapsed());
         }
     }

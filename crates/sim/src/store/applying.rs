@@ -87,7 +87,7 @@ impl World {
                 }
                 self.tell_mover(id, MoverInput::Order(order));
             }
-            Action::Beat { from, remaining_bytes, .. } => {
+            Action::BackupLag { from, remaining_bytes, .. } => {
                 if remaining_bytes == 0 {
                     let now = node.plane.now.get();
                     node.plane.heard.borrow_mut().insert(from, now);
@@ -108,7 +108,7 @@ impl World {
             Action::Answer { .. } => {}
             Action::Gone(gone) => {
                 tell!(self, "{id} is gone: {gone:?}");
-                if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Outcast {
+                if self.sabotage == Some(Sabotage::MergeAfterDeath) && gone == Gone::Removed {
                     self.merge_after_death(id);
                 }
                 self.end(id, &gone);

@@ -48,16 +48,16 @@ impl World {
     /// Ends the process, which saves its data if that may be of use. A process that was declared dead keeps
     /// it in memory, with its log and its vote, and comes back soon (`server/src/life.rs`).
     pub(super) fn end(&mut self, id: NodeId, gone: &Gone) {
-        let is_of_use = matches!(gone, Gone::LeftFor(_) | Gone::Outcast);
+        let is_of_use = matches!(gone, Gone::LeftFor(_) | Gone::Removed);
         let Some(node) = self.nodes.get(&id) else { return };
         let copies = Some(node).filter(|_| is_of_use).and_then(Copies::of);
         let saved = node.control.to_saved();
         self.kept.extend(copies.map(|copies| (id, copies)));
         let ended = self.kill(id).filter(|_| is_of_use);
         let Some(ended) = ended else { return };
-        if *gone == Gone::Outcast && saved.is_blank() {
+        if *gone == Gone::Removed && saved.is_blank() {
             // It was admitted but never received anything: it has nothing to come back with.
-        } else if *gone == Gone::Outcast {
+        } else if *gone == Gone::Removed {
             self.returning.insert(id, EndedProcess { disk: saved, ..ended });
             let after = ms(20 + self.rng.below(300));
             self.push(after, Event::Return { node: id });

@@ -13,8 +13,8 @@ use cluster::merge::{
     diverged_at,
 };
 use cluster::serving::{
-    Access, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ServedSlots, ServingPlane,
-    Tickets,
+    Access, ChangeContext, EffectLog, LockSet, LockedSlots, ReplyVerdict, ServedSlots,
+    ServingPlane, Tickets,
 };
 use placement::{Hashmask, Slot};
 use store::{Effect, NewValue, Touch, UnixMillis, Version};
@@ -288,11 +288,11 @@ impl Node {
     /// Sends answers whose writes are safe, or will never be.
     pub(super) fn release_merged(&mut self) {
         for (to, mut tickets, reply) in core::mem::take(&mut self.merging.held) {
-            let passages: Vec<Passage> =
+            let verdicts: Vec<ReplyVerdict> =
                 tickets.iter_mut().map(|ticket| self.judge(ticket)).collect();
-            if passages.contains(&Passage::Abort) {
+            if verdicts.contains(&ReplyVerdict::Abort) {
                 self.merging.answers.push((to, MergeReply::NotNow));
-            } else if passages.contains(&Passage::Wait) {
+            } else if verdicts.contains(&ReplyVerdict::Wait) {
                 self.merging.held.push((to, tickets, reply));
             } else {
                 self.merging.answers.push((to, reply));

@@ -228,8 +228,8 @@ impl Node {
             let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut apply_context) {
                 FrameOutcome::Done | FrameOutcome::News(_) => {}
-                FrameOutcome::TakeOver { bucket, epoch } => {
-                    self.mover_inputs.push(MoverInput::TakeOver { bucket, epoch });
+                FrameOutcome::AnnouncePromotion { bucket, epoch } => {
+                    self.mover_inputs.push(MoverInput::AnnouncePromotion { bucket, epoch });
                 }
                 FrameOutcome::NotYet => break,
                 FrameOutcome::Garbled => {
@@ -284,7 +284,7 @@ impl Node {
             }
             BackFrame::Refused { frame, slot, reign } => {
                 self.plane.refused_by(id, slot, frame);
-                self.inputs.push(Input::Reigned { slot, reign });
+                self.inputs.push(Input::NewerReignSeen { slot, reign });
             }
             BackFrame::FillRefused { fill } => {
                 self.mover_inputs.push(MoverInput::FillRefused { fill });

@@ -9,7 +9,7 @@ use cluster::Moment;
 use cluster::data::Plane;
 use cluster::map::{Ack, NodeId};
 use cluster::serving::{
-    Aborted, AckEpoch, ChangeContext, EffectLog, LockSet, LockedSlots, Passage, ReplyGate,
+    Aborted, AckEpoch, ChangeContext, EffectLog, LockSet, LockedSlots, ReplyGate, ReplyVerdict,
     ServedSlots, ServingPlane, Ticket, WrittenSlots,
 };
 use commands::testing::TestHost;
@@ -324,7 +324,7 @@ impl Node {
         });
     }
 
-    pub(super) fn judge(&self, ticket: &mut Ticket) -> Passage {
+    pub(super) fn judge(&self, ticket: &mut Ticket) -> ReplyVerdict {
         ticket.judge_on(&self.plane)
     }
 }

@@ -516,7 +516,7 @@ impl World {
             | Action::Order(_)
             | Action::Yield { .. }
             | Action::Bring { .. }
-            | Action::Beat { .. }
+            | Action::BackupLag { .. }
             | Action::MakeRoom { .. }
             | Action::Answer { .. }
             | Action::Skew(_)

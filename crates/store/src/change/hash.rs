@@ -79,7 +79,10 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(_)) => HashForm::Packed,
             StoredValue::Hash(HashValue::Table(_)) => HashForm::Table,
-            StoredValue::String(_) | StoredValue::List(_) => HashForm::Other,
+            StoredValue::String(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => HashForm::Other,
         }
     }
 
@@ -89,10 +92,11 @@ impl SlotTable {
             StoredValue::Hash(HashValue::Table(_))
             | StoredValue::String(_)
             | StoredValue::List(_) => Row::new(&[], PAIR),
+            StoredValue::SortedSet(_) | StoredValue::Set(_) => Row::new(&[], PAIR),
         }
     }
 
-    fn change_table<R>(
+    pub(super) fn change_table<R>(
         &mut self,
         change: &mut ChangeInProgress<'_>,
         at: At,

@@ -128,7 +128,10 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::List(ListValue::Packed(_)) => ListForm::Packed,
             StoredValue::List(ListValue::Large(_)) => ListForm::Large,
-            StoredValue::String(_) | StoredValue::Hash(_) => ListForm::Other,
+            StoredValue::String(_)
+            | StoredValue::Hash(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => ListForm::Other,
         }
     }
 
@@ -137,7 +140,9 @@ impl SlotTable {
             StoredValue::List(ListValue::Packed(row)) => row,
             StoredValue::List(ListValue::Large(_))
             | StoredValue::String(_)
-            | StoredValue::Hash(_) => Row::new(&[], 1),
+            | StoredValue::Hash(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => Row::new(&[], 1),
         }
     }
 

@@ -23,18 +23,18 @@ fn row(elements: &[&[u8]]) -> Vec<u8> {
 }
 
 /// A slot with its effects recorded, as a primary records them.
-struct RecordedSlot {
-    table: SlotTable,
-    seed: Seed,
-    log: Vec<u8>,
+pub(super) struct RecordedSlot {
+    pub(super) table: SlotTable,
+    pub(super) seed: Seed,
+    pub(super) log: Vec<u8>,
 }
 
 impl RecordedSlot {
-    fn new() -> RecordedSlot {
+    pub(super) fn new() -> RecordedSlot {
         RecordedSlot { table: SlotTable::default(), seed: Seed::new(42), log: Vec::new() }
     }
 
-    fn apply(&mut self, effect: &Effect<'_>) {
+    pub(super) fn apply(&mut self, effect: &Effect<'_>) {
         encode_effect(effect, &mut self.log);
         let before = self.table.bytes();
         let version = self.table.next_version(NOW);
@@ -63,7 +63,7 @@ impl RecordedSlot {
         Some(pairs.collect())
     }
 
-    fn replayed(&self) -> SlotTable {
+    pub(super) fn replayed(&self) -> SlotTable {
         let seed = Seed::new(7);
         let mut copy = SlotTable::default();
         let mut rest = self.log.as_slice();
@@ -77,7 +77,7 @@ impl RecordedSlot {
     }
 
     /// Returns a copy made of items and their parts.
-    fn copied(&self) -> SlotTable {
+    pub(super) fn copied(&self) -> SlotTable {
         let seed = Seed::new(9);
         let mut bytes = Vec::new();
         let mut parts = 0;

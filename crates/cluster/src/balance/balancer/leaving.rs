@@ -89,7 +89,7 @@ impl Balancer {
         }
         let Step { bucket, taker, .. } = decision.step;
         let (attempt, basis) = (self.next_attempt(), view.plan.basis());
-        let role = MoveRole::Offering { decision: Box::new(decision.clone()) };
+        let role = MoveRole::AwaitingTaker { decision: Box::new(decision.clone()) };
         let buckets = vec![bucket];
         self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
         self.start_own(view, decision, out);

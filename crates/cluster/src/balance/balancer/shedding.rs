@@ -52,8 +52,8 @@ impl Balancer {
                 memory.is_crowded() && !memory.takes_missing_copy()
             }
             MoveRole::Taking { what: Offered::Promotion }
-            | MoveRole::Offering { .. }
-            | MoveRole::Fetching { .. }
+            | MoveRole::AwaitingTaker { .. }
+            | MoveRole::AwaitingSource { .. }
             | MoveRole::Giving { .. }
             | MoveRole::Sourcing { .. } => false,
         }

@@ -116,7 +116,7 @@ fn a_flood_of_refused_frames_does_not_cost_the_lease() {
     let flooded = t.follower();
     let (slot, reign) = (Slot::new(1).unwrap(), LogIndex(u64::MAX));
     for _ in 0..3_000 {
-        t.give(NodeId(flooded), Input::Reigned { slot, reign });
+        t.give(NodeId(flooded), Input::NewerReignSeen { slot, reign });
         t.run(ms(1));
         assert!(t.has_lease(flooded), "its open questions are forgotten");
     }

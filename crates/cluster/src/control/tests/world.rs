@@ -575,7 +575,7 @@ impl World {
                     self.push(ms(1), Event::Data { to: from, input });
                 }
             }
-            Action::Beat { .. } => {}
+            Action::BackupLag { .. } => {}
             Action::MakeRoom { node: full, bytes } => node.debts.push((full, bytes)),
             Action::Yield { .. } => node.hands_over = true,
             Action::Bring { buckets } => node.brings = Some(buckets),
@@ -623,7 +623,7 @@ impl World {
         self.gone.insert(id, gone.clone());
         let Some(Node { control, rate, .. }) = self.nodes.remove(&id) else { return };
         self.hang_up(id);
-        if self.given_up_return && *gone == Gone::Outcast && control.map().is_some() {
+        if self.given_up_return && *gone == Gone::Removed && control.map().is_some() {
             let disk = Box::new(control.to_saved());
             self.push(RETURN_AFTER, Event::Return { id: id.0, disk, rate: rate.0 });
         }

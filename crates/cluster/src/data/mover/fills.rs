@@ -267,7 +267,7 @@ impl Mover {
                     let last = plane.last(source.link);
                     let downstream = state.replica.downstream_mut(source.link)?;
                     if holds(Rule::WaitSet) {
-                        downstream.count(last);
+                        downstream.join_wait_set(last);
                     }
                     Some(())
                 })?;

@@ -70,10 +70,9 @@ impl Pair {
     }
 
     fn list_len(&self, key: &Key<'_>) -> u64 {
-        self.primary.table.peek(key).map_or(0, |found| match found.value() {
-            StoredValue::List(list) => list.len() as u64,
-            StoredValue::Hash(_) | StoredValue::String(_) => 0,
-        })
+        let found = self.primary.table.peek(key);
+        let Some(StoredValue::List(list)) = found.map(|found| found.value()) else { return 0 };
+        list.len() as u64
     }
 }
 
@@ -107,7 +106,7 @@ fn fill_lists(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, u
         steps += 1;
     }
     let bytes = pair.outbox.unacknowledged_bytes();
-    pair.primary.replica.downstream_mut(LINK).unwrap().count(pair.outbox.last());
+    pair.primary.replica.downstream_mut(LINK).unwrap().join_wait_set(pair.outbox.last());
     source.end(Epoch(9), &mut pair.outbox);
     let received = pair.deliver();
     assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");

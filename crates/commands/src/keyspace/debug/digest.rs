@@ -14,6 +14,9 @@ const TYPE_STRING: u32 = 0;
 /// Redis's number for the type hash.
 const TYPE_HASH: u32 = 4;
 const TYPE_LIST: u32 = 1;
+const TYPE_SORTED_SET: u32 = 3;
+/// Redis's number for the type set.
+const TYPE_SET: u32 = 2;
 /// The number of the only database.
 const DATABASE: u32 = 0;
 
@@ -77,6 +80,23 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
             mix(sum, &TYPE_LIST.to_be_bytes());
             for element in list.iter_from(0) {
                 element.with_text(|text| mix(sum, text));
+            }
+        }
+        StoredValue::SortedSet(set) => {
+            mix(sum, &TYPE_SORTED_SET.to_be_bytes());
+            for it in set.iter_from(0) {
+                let mut pair = Sha1Digest::default();
+                it.member.with_text(|text| mix(&mut pair, text));
+                let mut score = Vec::new();
+                resp::write_double(&mut score, it.score.get());
+                mix(&mut pair, &score);
+                add(sum, &pair);
+            }
+        }
+        StoredValue::Set(set) => {
+            mix(sum, &TYPE_SET.to_be_bytes());
+            for member in set.members() {
+                member.with_text(|text| add(sum, text));
             }
         }
     }

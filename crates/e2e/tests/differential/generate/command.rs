@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 19] = [
     "a",
     "b",
     "c",
@@ -67,6 +67,11 @@ const KEYS: [&str; 14] = [
     "h2",
     "l1",
     "l2",
+    "z1",
+    "z2",
+    "{t}z",
+    "s1",
+    "s2",
 ];
 
 const NONSENSE: [&str; 18] = [
@@ -90,12 +95,17 @@ const NONSENSE: [&str; 18] = [
     "nan",
 ];
 
-/// Every command of the node, for calls with too few and too many arguments.
+/// Every command of the node, for calls with too few and too many arguments. SPOP is missing: it removes random members.
 const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset msetnx append strlen \
     getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
     bitop bitfield bitfield_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
     hdel hincrby hincrbyfloat hrandfield hscan \
-    lpush rpush lpushx rpushx lpop rpop llen lrange lindex lset linsert lrem ltrim lpos lmove rpoplpush lmpop del unlink exists touch type rename renamenx copy expire pexpire \
+    lpush rpush lpushx rpushx lpop rpop llen lrange lindex lset linsert lrem ltrim lpos lmove rpoplpush lmpop \
+    zadd zincrby zrem zcard zscore zmscore zcount zlexcount zrange zrangestore zrevrange zrangebyscore \
+    zrevrangebyscore zrangebylex zrevrangebylex zremrangebyrank zremrangebyscore zremrangebylex zpopmin \
+    zpopmax zmpop zrandmember zscan zunion zunionstore zinter zinterstore zintercard zdiff zdiffstore sadd scard sdiff sdiffstore sinter sintercard \
+    sinterstore sismember smembers smismember smove srandmember srem sscan sunion sunionstore \
+    del unlink exists touch type rename renamenx copy expire pexpire \
     expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
     flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
     hello auth select reset role client command config info time memory slowlog latency debug wait \

@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use cluster::map::{Boot, ClusterSettings, Endpoints, Member, NodeId, Zone};
 use placement::Mask;
-use store::{Cause, Effect, Element, NewValue, Seed, Touch, UnixMillis, digest_of};
+use store::{
+    Cause, Effect, Element, NewValue, Score, ScoredMember, Seed, Touch, UnixMillis, digest_of,
+};
 
 use super::super::memory::Memory;
 use super::*;
@@ -46,7 +48,7 @@ fn head() -> ItemsHead {
     ItemsHead { cluster: ClusterId(9), map, held: Vec::new() }
 }
 
-/// Returns a few thousand keys, some with an expiry, one value larger than a record, a small and a large hash.
+/// Returns a few thousand keys, some with an expiry, one value larger than a record, small and large containers.
 fn filled() -> Tables {
     let mut tables = Tables::default();
     for number in 0..3_000_u64 {
@@ -54,10 +56,13 @@ fn filled() -> Tables {
         let key = SEED.key(name.as_bytes());
         let length = if number == 77 { 3 * RECORD_BYTES } else { 20 };
         let text = vec![number as u8; length];
-        let fields = if number == 78 { 10_000 } else { 3 };
+        let fields = if matches!(number, 78 | 81) { 10_000 } else { 3 };
         let pairs = pairs(fields);
+        let scores = if number == 80 { scores() } else { Vec::new() };
         let value = match number {
             78 | 79 => NewValue::Hash(&pairs),
+            80 => NewValue::SortedSet(&scores),
+            81 | 82 => NewValue::Set(&pairs),
             _ if number % 3 == 0 => NewValue::Integer(number as i64),
             _ => NewValue::Raw(&text),
         };
@@ -77,6 +82,17 @@ fn pairs(fields: u64) -> Vec<u8> {
     for number in 0..fields {
         Element::of(format!("field {number}").as_bytes()).write(&mut row);
         Element::of(b"some value").write(&mut row);
+    }
+    row
+}
+
+/// Returns the scores and members of a large sorted set in a row.
+fn scores() -> Vec<u8> {
+    let mut row = Vec::new();
+    for number in 0..10_000_i32 {
+        let name = format!("member {number}");
+        let score = Score::new(f64::from(number) / 4.0).expect("a number");
+        ScoredMember { score, member: Element::of(name.as_bytes()) }.write(&mut row);
     }
     row
 }

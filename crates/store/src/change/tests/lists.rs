@@ -63,7 +63,7 @@ fn step(rng: &mut SplitMix64, slot: &mut RecordedSlot, key: &[u8], items: &mut I
         }
         14..18 => {
             let end = (index + 2).min(items.len());
-            slot.remove_items(key, &[index.min(end)..end]);
+            slot.remove_items(key, core::slice::from_ref(&(index.min(end)..end)));
             items.drain(index.min(end)..end);
         }
         18 if rng.draw().is_multiple_of(10) => {
@@ -118,13 +118,13 @@ fn a_list_changes_its_form_where_redis_changes_it() {
     // 7 + 131 * 62 = 8,129 bytes: 63 more fit, 64 do not.
     slot.insert(b"l", 0, &[&[b'v'; 63]]);
     assert_eq!(slot.encoding(b"l"), Some(Encoding::Listpack));
-    slot.remove_items(b"l", &[0..1]);
+    slot.remove_items(b"l", core::slice::from_ref(&(0..1)));
     slot.insert(b"l", 0, &[&[b'v'; 64]]);
     assert_eq!(slot.encoding(b"l"), Some(Encoding::Quicklist));
     // 4,096 bytes are 65 items, and 59 bytes.
-    slot.remove_items(b"l", &[66..132]);
+    slot.remove_items(b"l", core::slice::from_ref(&(66..132)));
     assert_eq!(slot.encoding(b"l"), Some(Encoding::Quicklist));
-    slot.remove_items(b"l", &[0..1]);
+    slot.remove_items(b"l", core::slice::from_ref(&(0..1)));
     assert_eq!(slot.encoding(b"l"), Some(Encoding::Listpack));
     slot.set_item(b"l", 0, &[b'v'; 9_000]);
     assert_eq!(slot.encoding(b"l"), Some(Encoding::Quicklist));
