@@ -10,6 +10,7 @@
 
 mod replica; //    A node's role in a slot, and its transitions.
 mod downstream; //    A node that receives the writes to a slot.
+mod list_copy; //     Large lists that are copied while they are written to.
 mod links; //   The links of a node, by id.
 mod frame; //   Wire format of a link, in both directions.
 mod backlog; // Detects a stuck peer, and applies backpressure to writers.
@@ -29,6 +30,7 @@ pub use frame::{
 };
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
+pub(crate) use list_copy::Share;
 pub use outbox::{BadAck, Forgotten, Outbox, SlotLag};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;

@@ -272,11 +272,14 @@ impl<'a> Keys<'a> {
             | Effect::Append { key, .. }
             | Effect::Overwrite { key, .. }
             | Effect::SetFields { key, .. }
+            | Effect::InsertElements { key, .. }
             | Effect::SetScores { key, .. }
             | Effect::AddMembers { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
+            | Effect::SetElement { .. }
+            | Effect::RemoveElements { .. }
             | Effect::RemoveScored { .. }
             | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
@@ -439,6 +442,9 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::Overwrite { key, .. }
         | Effect::SetFields { key, .. }
         | Effect::RemoveFields { key, .. }
+        | Effect::InsertElements { key, .. }
+        | Effect::SetElement { key, .. }
+        | Effect::RemoveElements { key, .. }
         | Effect::SetScores { key, .. }
         | Effect::RemoveScored { key, .. }
         | Effect::AddMembers { key, .. }

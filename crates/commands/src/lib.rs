@@ -21,6 +21,7 @@ mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
 mod hashes; //      HSET, HGET and the other hash commands.
+mod lists; //       LPUSH, LPOP and the other list commands.
 mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
 mod sets; //        SADD, SMEMBERS and the other set commands.
 mod sample; //      Random samples without repetition.

@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..89usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..103usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -81,6 +81,7 @@ fn line() -> impl Strategy<Value = String> {
         54 => format!("HGETALL {key}"),
         55..73 => sorted_set_line(kind - 55, &key, &other, &word, (number, second)),
         73..86 => set_line(kind - 73, &key, &other, &word, (number, second)),
+        86..100 => list_line(kind - 86, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
 }
@@ -136,6 +137,32 @@ fn set_line(
             format!("SADD {key} {}", members.join(" "))
         }
         _ => format!("SPOP {key} {}", number.max(0) * 3),
+    }
+}
+
+/// A line about lists.
+fn list_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0 => format!("LPUSH {key} {word} {number}"),
+        1 => format!("RPUSH {key} {number} {second} {word}"),
+        2 => format!("LPUSHX {key} {word}"),
+        3 => format!("RPUSHX {key} {word}"),
+        4 => format!("LPOP {key} {}", number % 5),
+        5 => format!("RPOP {key}"),
+        6 => format!("LSET {key} {} {word}", number % 5),
+        7 => format!("LINSERT {key} BEFORE {number} {word}"),
+        8 => format!("LREM {key} {} {second}", number % 4),
+        9 => format!("LTRIM {key} {} {second}", number % 4),
+        10 => format!("LMOVE {key} {other} LEFT RIGHT"),
+        11 => format!("LMOVE {key} {key} RIGHT LEFT"),
+        12 => format!("RPOPLPUSH {key} {other}"),
+        _ => format!("LMPOP 2 {key} {other} LEFT COUNT {second}"),
     }
 }
 

@@ -37,12 +37,32 @@ impl List {
         self.0.insert(index, &packed(element));
     }
 
+    /// Inserts an element in packed form, as [`List::insert`].
+    pub fn insert_entry(&mut self, index: usize, entry: &[u8]) {
+        self.0.insert(index, entry);
+    }
+
+    /// Appends an element in packed form.
+    pub fn push_entry(&mut self, entry: &[u8]) {
+        self.insert_entry(self.len(), entry);
+    }
+
     pub fn push_front(&mut self, element: Element<'_>) {
         self.insert(0, element);
     }
 
     pub fn push_back(&mut self, element: Element<'_>) {
         self.insert(self.len(), element);
+    }
+
+    /// Replaces the element at `index` by one in packed form.
+    pub fn set_entry(&mut self, index: usize, entry: &[u8]) {
+        self.0.replace(index, entry);
+    }
+
+    /// Iterates over the elements in packed form.
+    pub fn entries(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter_from(0)
     }
 
     /// Replaces the element at `index`.
@@ -81,6 +101,21 @@ impl List {
     pub fn position_back(&self, end: usize, element: Element<'_>) -> Option<usize> {
         let found = self.0.iter_back_from(end).position(|entry| is_equal(entry, element));
         found.map(|distance| end.min(self.len()) - 1 - distance)
+    }
+
+    /// Returns the length of all elements in a row. Takes time for each block, not for each element.
+    pub fn row_len(&self) -> usize {
+        self.0.row_len()
+    }
+
+    /// Returns an upper bound of the length of each element in a row. Takes time for each block, not for each element.
+    pub fn longest_bound(&self) -> usize {
+        self.0.longest_bound()
+    }
+
+    /// Appends all elements in a row, block by block.
+    pub fn write_row(&self, out: &mut Vec<u8>) {
+        self.0.write_row(out);
     }
 
     /// Returns a random element.

@@ -81,6 +81,18 @@ impl<'a> Row<'a> {
         self.entries().nth(index)
     }
 
+    /// Returns the offset of the entry at this index, or of the end if there are fewer.
+    pub fn offset(self, index: usize) -> usize {
+        let mut at = 0;
+        for _ in 0..index {
+            if at == self.bytes.len() {
+                break;
+            }
+            at = self.skip_entry(at);
+        }
+        at
+    }
+
     /// Returns the row after setting the pair that begins with `first`. The pair stays in its place, a new one comes
     /// last.
     pub fn with_pair(self, first: Element<'_>, second: Element<'_>) -> Vec<u8> {

@@ -212,6 +212,25 @@ impl Sequence {
         entries.skip(skipped)
     }
 
+    /// Returns the length of all entries in a row.
+    pub fn row_len(&self) -> usize {
+        self.leaves().map(|leaf| leaf.entries.len()).sum()
+    }
+
+    /// Appends all entries in a row.
+    pub fn write_row(&self, out: &mut Vec<u8>) {
+        self.leaves().for_each(|leaf| out.extend_from_slice(&leaf.entries));
+    }
+
+    /// Returns an upper bound of the length of each entry. Takes time for each block, not for each entry.
+    pub fn longest_bound(&self) -> usize {
+        self.leaves().map(|leaf| leaf.entries.len()).max().unwrap_or(0)
+    }
+
+    fn leaves(&self) -> impl Iterator<Item = &Leaf> {
+        self.groups.iter().flat_map(|group| &group.leaves)
+    }
+
     /// Returns the index of the first entry for which `is_before` is false. It must be true for all entries before that
     /// one.
     pub fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {

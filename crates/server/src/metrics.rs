@@ -178,6 +178,7 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::String
             | Group::Bitmap
             | Group::Hash
+            | Group::List
             | Group::SortedSet
             | Group::Set
             | Group::Connection

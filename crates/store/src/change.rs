@@ -1,5 +1,6 @@
 //! [`SlotTable::apply`]: the only way to change a slot, on the primary and on its backups alike.
 mod hash; // Fields of hashes.
+mod list; // Elements of lists.
 mod sorted; // Scores of sorted sets.
 mod set; //  Members of sets.
 
@@ -56,6 +57,9 @@ impl ChangeInProgress<'_> {
             Some(OwnedMemory::Table(table)) if table.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::Table(table))
             }
+            Some(OwnedMemory::List(list)) if list.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::List(list))
+            }
             Some(OwnedMemory::Sorted(set)) if set.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::Sorted(set))
             }
@@ -104,6 +108,13 @@ impl SlotTable {
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
+            Effect::InsertElements { key, index, elements } => {
+                self.insert_elements(change, key, *index, elements);
+            }
+            Effect::SetElement { key, index, element } => {
+                self.set_element(change, key, *index, element);
+            }
+            Effect::RemoveElements { key, ranges } => self.remove_elements(change, key, ranges),
             Effect::SetScores { key, pairs } => self.set_scores(change, key, pairs),
             Effect::RemoveScored { key, members } => self.remove_scored(change, key, members),
             Effect::AddMembers { key, members } => self.add_members(change, key, members),
@@ -187,7 +198,10 @@ impl SlotTable {
                 return self.rewrite_shared(change, at, edit);
             }
             StoredValue::String(string) => string.to_bytes().into_owned(),
-            StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => Vec::new(),
+            StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -306,6 +320,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::Integer(number) => ItemValue::Integer(*number),
         NewValue::Shared(shared) => ItemValue::Shared(Arc::clone(shared)),
         NewValue::Hash(row) => hash::hash_value(row, seed),
+        NewValue::List(row) => list::list_value(row),
         NewValue::SortedSet(row) => sorted::sorted_value(row, seed),
         NewValue::Set(row) => set::set_value(row, seed),
     }

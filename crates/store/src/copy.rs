@@ -18,6 +18,9 @@ impl SlotTable {
         let key = seed.key(item.key);
         let effect = match (&item.value, item.extent) {
             (NewValue::Hash(pairs), ItemExtent::More) => Effect::SetFields { key, pairs },
+            (NewValue::List(elements), ItemExtent::More) => {
+                Effect::InsertElements { key, index: usize::MAX, elements }
+            }
             (NewValue::SortedSet(pairs), ItemExtent::More) => Effect::SetScores { key, pairs },
             (NewValue::Set(members), ItemExtent::More) => Effect::AddMembers { key, members },
             (value, ItemExtent::Whole | ItemExtent::More) => {

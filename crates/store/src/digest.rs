@@ -3,7 +3,7 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use crate::{Found, HashValue, SetValue, SlotTable, SortedSetValue, StoredValue};
+use crate::{Found, HashValue, ListValue, SetValue, SlotTable, SortedSetValue, StoredValue};
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -26,6 +26,7 @@ impl Digest {
             match found.value() {
                 StoredValue::String(string) => hasher.write(&string.to_bytes()),
                 StoredValue::Hash(hash) => hasher.write_u64(sum_of_pairs(hash, seed)),
+                StoredValue::List(list) => write_elements(list, &mut hasher),
                 StoredValue::SortedSet(set) => hasher.write_u64(sum_of_scores(set, seed)),
                 StoredValue::Set(set) => hasher.write_u64(sum_of_members(set, seed)),
             }
@@ -45,6 +46,13 @@ fn sum_of_pairs(hash: HashValue<'_>, seed: u64) -> u64 {
         value.with_text(|text| hasher.write(text));
         sum.wrapping_add(hasher.finish())
     })
+}
+
+fn write_elements(list: ListValue<'_>, hasher: &mut impl Hasher) {
+    for element in list.iter_from(0) {
+        hasher.write_usize(element.len());
+        element.with_text(|text| hasher.write(text));
+    }
 }
 
 /// Returns the fingerprint of a sorted set. Its members are always in the same order, but a copy may have lost the sign of

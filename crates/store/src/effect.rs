@@ -17,6 +17,13 @@ pub enum Effect<'a> {
     SetFields { key: Key<'a>, pairs: &'a [u8] },
     /// Removes fields of a hash, but not all of them: then the effect is `Remove`.
     RemoveFields { key: Key<'a>, fields: &'a [u8] },
+    /// Inserts the elements of a row into a list, before the element at `index`, or at the end. A missing key becomes a
+    /// list.
+    InsertElements { key: Key<'a>, index: usize, elements: &'a [u8] },
+    /// Replaces the element at `index` of a list by the one in this row.
+    SetElement { key: Key<'a>, index: usize, element: &'a [u8] },
+    /// Removes elements of a list by their indices (`ListRanges`), but not all of them: then the effect is `Remove`.
+    RemoveElements { key: Key<'a>, ranges: &'a [u8] },
     /// Sets scores of members of a sorted set: scores and members in a row (`containers::ScoredRow`).
     SetScores { key: Key<'a>, pairs: &'a [u8] },
     /// Removes members of a sorted set, but not all of them: then the effect is `Remove`.

@@ -8,11 +8,12 @@ use containers::{Row, ScoredRow};
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
+use crate::list_value::ListValue;
 use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, NewValue, ScoredMember, Seed, StoredValue,
-    StringValue, UnixMillis, Version,
+    AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, ScoredMember, Seed,
+    StoredValue, StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -41,6 +42,9 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
+const INSERT_ELEMENTS_V1: u8 = 0x30;
+const SET_ELEMENT_V1: u8 = 0x31;
+const REMOVE_ELEMENTS_V1: u8 = 0x32;
 const SET_SCORES_V1: u8 = 0x2E;
 const REMOVE_SCORED_V1: u8 = 0x2F;
 const ADD_MEMBERS_V1: u8 = 0x38;
@@ -50,6 +54,7 @@ const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
 const VALUE_HASH: u8 = 3;
+const VALUE_LIST: u8 = 4;
 const VALUE_SORTED_SET: u8 = 6;
 const VALUE_SET: u8 = 5;
 
@@ -97,6 +102,10 @@ pub fn encode_item_in_parts(
     mut appended: impl FnMut(&mut Vec<u8>),
 ) {
     match found.value() {
+        StoredValue::List(ListValue::Large(list)) if found.goes_in_parts() => {
+            let write = |entry: &[u8], row: &mut Vec<u8>| row.extend_from_slice(entry);
+            encode_entries(found, list.entries(), write, out, appended);
+        }
         StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table))
             if found.goes_in_parts() =>
         {
@@ -107,6 +116,7 @@ pub fn encode_item_in_parts(
             encode_entries(found, set.iter_from(0), ScoredMember::write, out, appended);
         }
         StoredValue::Hash(_)
+        | StoredValue::List(_)
         | StoredValue::Set(_)
         | StoredValue::SortedSet(_)
         | StoredValue::String(_) => {
@@ -153,6 +163,7 @@ fn value_tag(found: &Found<'_>) -> u8 {
     match found.value() {
         StoredValue::String(_) => VALUE_RAW,
         StoredValue::Hash(_) => VALUE_HASH,
+        StoredValue::List(_) => VALUE_LIST,
         StoredValue::Set(_) => VALUE_SET,
         StoredValue::SortedSet(_) => VALUE_SORTED_SET,
     }
@@ -191,38 +202,32 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             put_expiry(out, *expires_at);
             put_new_value(out, value);
         }
-        Effect::Append { key, tail } => {
-            put_tag_key(out, APPEND_V1, key);
-            put_bytes(out, tail);
-        }
+        Effect::Append { key, tail } => put_key_bytes(out, APPEND_V1, key, tail),
         Effect::Overwrite { key, offset, bytes } => {
             put_tag_key(out, OVERWRITE_V1, key);
             put_varint(out, *offset as u64);
             put_bytes(out, bytes);
         }
-        Effect::SetFields { key, pairs } => {
-            put_tag_key(out, SET_FIELDS_V1, key);
-            put_bytes(out, pairs);
+        Effect::SetFields { key, pairs } => put_key_bytes(out, SET_FIELDS_V1, key, pairs),
+        Effect::RemoveFields { key, fields } => put_key_bytes(out, REMOVE_FIELDS_V1, key, fields),
+        Effect::InsertElements { key, index, elements } => {
+            put_tag_key(out, INSERT_ELEMENTS_V1, key);
+            put_varint(out, *index as u64);
+            put_bytes(out, elements);
         }
-        Effect::RemoveFields { key, fields } => {
-            put_tag_key(out, REMOVE_FIELDS_V1, key);
-            put_bytes(out, fields);
+        Effect::SetElement { key, index, element } => {
+            put_tag_key(out, SET_ELEMENT_V1, key);
+            put_varint(out, *index as u64);
+            put_bytes(out, element);
         }
-        Effect::SetScores { key, pairs } => {
-            put_tag_key(out, SET_SCORES_V1, key);
-            put_bytes(out, pairs);
+        Effect::RemoveElements { key, ranges } => {
+            put_key_bytes(out, REMOVE_ELEMENTS_V1, key, ranges);
         }
-        Effect::RemoveScored { key, members } => {
-            put_tag_key(out, REMOVE_SCORED_V1, key);
-            put_bytes(out, members);
-        }
-        Effect::AddMembers { key, members } => {
-            put_tag_key(out, ADD_MEMBERS_V1, key);
-            put_bytes(out, members);
-        }
+        Effect::SetScores { key, pairs } => put_key_bytes(out, SET_SCORES_V1, key, pairs),
+        Effect::RemoveScored { key, members } => put_key_bytes(out, REMOVE_SCORED_V1, key, members),
+        Effect::AddMembers { key, members } => put_key_bytes(out, ADD_MEMBERS_V1, key, members),
         Effect::RemoveMembers { key, members } => {
-            put_tag_key(out, REMOVE_MEMBERS_V1, key);
-            put_bytes(out, members);
+            put_key_bytes(out, REMOVE_MEMBERS_V1, key, members);
         }
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
@@ -265,6 +270,17 @@ pub fn decode_effect<'a>(
         }
         SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
+        INSERT_ELEMENTS_V1 => {
+            let (key, index) = (input.key(seed)?, input.index()?);
+            Effect::InsertElements { key, index, elements: input.row(1)? }
+        }
+        SET_ELEMENT_V1 => {
+            let (key, index) = (input.key(seed)?, input.index()?);
+            Effect::SetElement { key, index, element: input.one_element()? }
+        }
+        REMOVE_ELEMENTS_V1 => {
+            Effect::RemoveElements { key: input.key(seed)?, ranges: input.list_ranges()? }
+        }
         SET_SCORES_V1 => Effect::SetScores { key: input.key(seed)?, pairs: input.scored_row()? },
         REMOVE_SCORED_V1 => Effect::RemoveScored { key: input.key(seed)?, members: input.row(1)? },
         ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
@@ -302,6 +318,12 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends an effect that is a key and bytes.
+fn put_key_bytes(out: &mut Vec<u8>, tag: u8, key: &Key<'_>, bytes: &[u8]) {
+    put_tag_key(out, tag, key);
+    put_bytes(out, bytes);
+}
+
 fn put_tag_key(out: &mut Vec<u8>, tag: u8, key: &Key<'_>) {
     out.push(tag);
     put_bytes(out, key.bytes());
@@ -329,6 +351,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::Shared(shared) => put_string(out, VALUE_RAW, shared),
         NewValue::Integer(number) => put_integer(out, *number),
         NewValue::Hash(row) => put_string(out, VALUE_HASH, row),
+        NewValue::List(row) => put_string(out, VALUE_LIST, row),
         NewValue::SortedSet(row) => put_string(out, VALUE_SORTED_SET, row),
         NewValue::Set(row) => put_string(out, VALUE_SET, row),
     }
@@ -346,6 +369,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_HASH);
             put_varint(out, hash.row_len() as u64);
             hash.write_row(out);
+        }
+        StoredValue::List(list) => {
+            out.push(VALUE_LIST);
+            put_varint(out, list.row_len() as u64);
+            list.write_row(out);
         }
         StoredValue::SortedSet(set) => {
             out.push(VALUE_SORTED_SET);
@@ -406,6 +434,23 @@ impl<'a> ByteReader<'a> {
         Row::check(bytes, width).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
     }
 
+    /// Reads the index of an element.
+    fn index(&mut self) -> Result<usize, DecodeError> {
+        usize::try_from(self.varint()?).map_err(|_| DecodeError::BadNumber)
+    }
+
+    /// Reads a row of exactly one element.
+    fn one_element(&mut self) -> Result<&'a [u8], DecodeError> {
+        let row = self.row(1)?;
+        if Row::new(row, 1).len() == 1 { Ok(row) } else { Err(DecodeError::BadNumber) }
+    }
+
+    /// Reads ranges of indices.
+    fn list_ranges(&mut self) -> Result<&'a [u8], DecodeError> {
+        let row = self.bytes()?;
+        if ListRanges::is_valid(row) { Ok(row) } else { Err(DecodeError::BadNumber) }
+    }
+
     /// Reads a row of scores and members.
     fn scored_row(&mut self) -> Result<&'a [u8], DecodeError> {
         let bytes = self.bytes()?;
@@ -451,6 +496,7 @@ impl<'a> ByteReader<'a> {
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
             VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
+            VALUE_LIST => Ok(NewValue::List(self.row(1)?)),
             VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
             VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),
             tag => Err(DecodeError::UnknownTag(tag)),

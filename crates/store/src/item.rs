@@ -16,15 +16,19 @@
 //! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
 
+mod list; // The large list of an item.
+
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
-use containers::{Row, ScoredRow, SortedSet, Table, block_bytes};
+use containers::{List, Row, ScoredRow, SortedSet, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
+use crate::list_value::ListValue;
+
 use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::value::{Encoding, ItemValue, StoredValue, StringValue};
@@ -63,6 +67,10 @@ enum ValueKind {
     PackedHash = 4,
     /// A hash: a pointer from `Box<Table>::into_raw`, which the item owns.
     HashTable = 5,
+    /// A list: its elements in a row.
+    PackedList = 6,
+    /// A list: a pointer from `Box<List>::into_raw`, which the item owns (`item/list.rs`).
+    LargeList = 7,
     /// A sorted set: its scores and members in a row.
     PackedSorted = 10,
     /// A sorted set: a pointer from `Box<SortedSet>::into_raw`, which the item owns.
@@ -86,14 +94,15 @@ impl ValueKind {
 pub(crate) enum OwnedMemory {
     Shared(Arc<Vec<u8>>),
     Table(Box<Table>),
+    List(Box<List>),
     Sorted(Box<SortedSet>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>` and `Box<SortedSet>`
-// inside are `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>`, `Box<List>` and
+// `Box<SortedSet>` inside are `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -177,6 +186,8 @@ impl Item {
             | ValueKind::Shared
             | ValueKind::PackedHash
             | ValueKind::HashTable
+            | ValueKind::PackedList
+            | ValueKind::LargeList
             | ValueKind::PackedSorted
             | ValueKind::Sorted
             | ValueKind::IntegerSet
@@ -321,6 +332,15 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::HashTable
             }
+            ItemValue::PackedList(row) => {
+                self.write_at(at, row);
+                ValueKind::PackedList
+            }
+            ItemValue::LargeList(list) => {
+                let address = Box::into_raw(list).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::LargeList
+            }
             ItemValue::PackedSorted(row) => {
                 self.write_at(at, &row);
                 ValueKind::PackedSorted
@@ -364,11 +384,13 @@ impl Item {
             | ValueKind::Raw
             | ValueKind::Integer
             | ValueKind::PackedHash
+            | ValueKind::PackedList
             | ValueKind::PackedSorted
             | ValueKind::IntegerSet
             | ValueKind::PackedSet => None,
             ValueKind::Shared => self.take_shared().map(OwnedMemory::Shared),
             ValueKind::HashTable | ValueKind::SetTable => self.take_table().map(OwnedMemory::Table),
+            ValueKind::LargeList => self.take_list().map(OwnedMemory::List),
             ValueKind::Sorted => self.take_sorted().map(OwnedMemory::Sorted),
         }
     }
@@ -416,6 +438,11 @@ impl<'a> ItemRef<'a> {
                 StoredValue::Hash(HashValue::Packed(Row::new(row, PAIR)))
             }
             ValueKind::HashTable => StoredValue::Hash(HashValue::Table(self.table())),
+            ValueKind::PackedList => {
+                let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
+                StoredValue::List(ListValue::Packed(Row::new(row, 1)))
+            }
+            ValueKind::LargeList => StoredValue::List(ListValue::Large(self.list())),
             ValueKind::PackedSorted => {
                 let row = self.slice(shape.data_at() + shape.key_len, shape.value_len);
                 StoredValue::SortedSet(SortedSetValue::Packed(ScoredRow::new(row)))
@@ -452,6 +479,8 @@ impl<'a> ItemRef<'a> {
             })),
             ValueKind::PackedHash
             | ValueKind::HashTable
+            | ValueKind::PackedList
+            | ValueKind::LargeList
             | ValueKind::PackedSorted
             | ValueKind::Sorted => None,
             ValueKind::IntegerSet | ValueKind::PackedSet | ValueKind::SetTable => None,
@@ -463,7 +492,10 @@ impl<'a> ItemRef<'a> {
             ValueKind::Integer => Encoding::Int,
             ValueKind::Plain if self.shape().value_len <= EMBSTR_BYTES_MAX => Encoding::Embstr,
             ValueKind::Plain | ValueKind::Raw | ValueKind::Shared => Encoding::Raw,
-            ValueKind::PackedHash | ValueKind::PackedSorted => Encoding::Listpack,
+            ValueKind::PackedHash | ValueKind::PackedList | ValueKind::PackedSorted => {
+                Encoding::Listpack
+            }
+            ValueKind::LargeList => Encoding::Quicklist,
             ValueKind::Sorted => Encoding::Skiplist,
             ValueKind::HashTable | ValueKind::SetTable => Encoding::Hashtable,
             ValueKind::IntegerSet => Encoding::Intset,
@@ -489,12 +521,14 @@ impl<'a> ItemRef<'a> {
             | ValueKind::Raw
             | ValueKind::Integer
             | ValueKind::PackedHash
+            | ValueKind::PackedList
             | ValueKind::PackedSorted => block,
             ValueKind::IntegerSet | ValueKind::PackedSet => block,
             ValueKind::Shared => {
                 let shared = SharedValue { vec: self.shared_pointer(), item: PhantomData };
                 block + shared.block_bytes()
             }
+            ValueKind::LargeList => block + self.list().bytes(),
             ValueKind::Sorted => block + self.sorted().bytes(),
             ValueKind::HashTable | ValueKind::SetTable => block + self.table().bytes(),
         }
@@ -529,6 +563,8 @@ impl<'a> ItemRef<'a> {
             3 => ValueKind::Shared,
             4 => ValueKind::PackedHash,
             5 => ValueKind::HashTable,
+            6 => ValueKind::PackedList,
+            7 => ValueKind::LargeList,
             10 => ValueKind::PackedSorted,
             11 => ValueKind::Sorted,
             13 => ValueKind::IntegerSet,
@@ -616,14 +652,16 @@ impl<'a> SharedValue<'a> {
 /// Returns the number of bytes that `value` takes inside the block.
 fn stored_len(value: &ItemValue<'_>) -> usize {
     match value {
-        ItemValue::Plain(bytes) | ItemValue::Raw(bytes) | ItemValue::PackedHash(bytes) => {
-            bytes.len()
-        }
-        ItemValue::PackedSorted(row) => row.len(),
+        ItemValue::Plain(bytes)
+        | ItemValue::Raw(bytes)
+        | ItemValue::PackedHash(bytes)
+        | ItemValue::PackedList(bytes) => bytes.len(),
         ItemValue::Integer(_)
         | ItemValue::Shared(_)
         | ItemValue::HashTable(_)
-        | ItemValue::Sorted(_) => size_of::<u64>(),
+        | ItemValue::LargeList(_) => size_of::<u64>(),
+        ItemValue::PackedSorted(row) => row.len(),
+        ItemValue::Sorted(_) => size_of::<u64>(),
         ItemValue::IntegerSet(row) | ItemValue::PackedSet(row) => row.len(),
         ItemValue::SetTable(_) => size_of::<u64>(),
     }

@@ -14,6 +14,8 @@ mod segment; //     A sorted open-addressing table of 8-byte entries, with expir
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
+mod list_value; //  A list as it is read.
+mod list_ranges; // Ranges of a list's indices.
 mod sorted_value; // A sorted set as it is read.
 mod set_value; //   A set as it is read.
 mod key; //         A key with its slot and hash; the hash seed.
@@ -44,6 +46,8 @@ pub use hash_value::HashValue;
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Key, Seed};
+pub use list_ranges::ListRanges;
+pub use list_value::{ListValue, listpack_entry_len};
 pub use prefetch::prefetch;
 pub use recorded::Recorded;
 pub use set_value::SetValue;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use containers::{SortedSet, Table};
+use containers::{List, SortedSet, Table};
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
 use crate::{
-    DivergenceLog, HashValue, Key, SetValue, SortedSetValue, StoredValue, StringValue, Touch,
-    UnixMillis, Version,
+    DivergenceLog, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue, StringValue,
+    Touch, UnixMillis, Version,
 };
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
@@ -75,8 +75,10 @@ impl<'a> Found<'a> {
     pub fn goes_in_parts(&self) -> bool {
         match self.value() {
             StoredValue::Hash(HashValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
+            StoredValue::List(ListValue::Large(list)) => list.bytes() > PARTS_FROM_BYTES,
             StoredValue::SortedSet(SortedSetValue::Large(set)) => set.bytes() > PARTS_FROM_BYTES,
             StoredValue::Hash(HashValue::Packed(_))
+            | StoredValue::List(ListValue::Packed(_))
             | StoredValue::SortedSet(SortedSetValue::Packed(_))
             | StoredValue::String(_) => false,
             StoredValue::Set(SetValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
@@ -106,6 +108,8 @@ pub enum Garbage {
     Value(Arc<Vec<u8>>),
     /// A large hash or set.
     Table(Box<Table>),
+    /// A large list.
+    List(Box<List>),
     /// A large sorted set.
     Sorted(Box<SortedSet>),
     /// A slot's whole content.

@@ -6,10 +6,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use containers::{SortedSet, Table};
+use containers::{List, SortedSet, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
+use crate::list_value::ListValue;
+
 use crate::set_value::SetValue;
 use crate::sorted_value::SortedSetValue;
 
@@ -18,6 +20,7 @@ use crate::sorted_value::SortedSetValue;
 pub enum StoredValue<'a> {
     String(StringValue<'a>),
     Hash(HashValue<'a>),
+    List(ListValue<'a>),
     SortedSet(SortedSetValue<'a>),
     Set(SetValue<'a>),
 }
@@ -41,6 +44,7 @@ pub enum Encoding {
     Raw,
     Listpack,
     Hashtable,
+    Quicklist,
     Skiplist,
     Intset,
 }
@@ -53,6 +57,7 @@ impl Encoding {
             Encoding::Raw => "raw",
             Encoding::Listpack => "listpack",
             Encoding::Hashtable => "hashtable",
+            Encoding::Quicklist => "quicklist",
             Encoding::Skiplist => "skiplist",
             Encoding::Intset => "intset",
         }
@@ -95,6 +100,8 @@ pub enum NewValue<'a> {
     Shared(Arc<Vec<u8>>),
     /// A hash: its fields and values in a row (`containers::Row`), no field twice.
     Hash(&'a [u8]),
+    /// A list: its elements in a row.
+    List(&'a [u8]),
     /// A sorted set: its scores and members in a row (`containers::ScoredRow`), no member twice.
     SortedSet(&'a [u8]),
     /// A set: its members in a row, none twice.
@@ -109,6 +116,8 @@ pub(crate) enum ItemValue<'a> {
     Shared(Arc<Vec<u8>>),
     PackedHash(&'a [u8]),
     HashTable(Box<Table>),
+    PackedList(&'a [u8]),
+    LargeList(Box<List>),
     PackedSorted(Cow<'a, [u8]>),
     Sorted(Box<SortedSet>),
     /// Numbers in ascending order.

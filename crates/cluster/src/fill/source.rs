@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use placement::{Hashmask, Slot};
 use store::{
-    Found, HashValue, ItemExtent, ScanPosition, Seed, SetValue, SlotTable, StoredValue,
+    Found, HashValue, ItemExtent, ListValue, ScanPosition, Seed, SetValue, SlotTable, StoredValue,
     StringValue, TablePosition, Version, encode_item, encode_item_part, encode_item_without_value,
 };
 
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState,
-    write_gone,
+    Downstream, FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica,
+    SyncState, write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
@@ -97,7 +97,7 @@ struct LargeItem {
 /// A large container that is being copied, from its present content.
 struct ContainerCopy {
     key: Vec<u8>,
-    /// The resume point: all elements before it are sent.
+    /// The resume point: all fields before it are sent. That of a list is in the downstream: writes move it.
     from: TablePosition,
 }
 
@@ -180,8 +180,8 @@ impl FillSource {
         let Some(downstream) = replica.downstream_mut(self.link) else { return };
         let SyncState::Partly { begun_at, .. } = downstream.sync_state() else { return };
         self.conclude_large(table, seed, slot, outbox);
-        self.send_part(table, seed, slot, outbox);
-        self.walk_on(table, begun_at, slot, outbox);
+        self.send_part(table, downstream, seed, slot, outbox);
+        self.walk_on(table, downstream, begun_at, slot, outbox);
         match self.walk {
             SlotWalk::At(position) => downstream.reach(position),
             SlotWalk::Over => downstream.reach(ScanPosition::END),
@@ -250,27 +250,83 @@ impl FillSource {
 
     /// Sends the next part of a large container, from its resume point. If the key is something else by now, it was
     /// shipped as that.
-    fn send_part(&mut self, table: &SlotTable, seed: &Seed, slot: Slot, outbox: &mut Outbox) {
-        let Some(ContainerCopy { key, from }) = self.containers.pop_front() else { return };
-        let found = table.peek(&seed.key(&key)).filter(Found::goes_in_parts);
+    fn send_part(
+        &mut self,
+        table: &SlotTable,
+        downstream: &mut Downstream,
+        seed: &Seed,
+        slot: Slot,
+        outbox: &mut Outbox,
+    ) {
+        let Some(copy) = self.containers.pop_front() else { return };
+        let found = table.peek(&seed.key(&copy.key)).filter(Found::goes_in_parts);
         let Some(found) = found else { return };
+        if let StoredValue::List(list) = found.value() {
+            return self.send_elements((copy, &found, list), downstream, slot, outbox);
+        }
+        let ContainerCopy { key, from } = copy;
         let Some((row, next)) = next_part(&found, seed, from) else { return };
-        let is_first = from == TablePosition::START;
-        let extent = if is_first { ItemExtent::Whole } else { ItemExtent::More };
-        let mut item = Vec::new();
-        encode_item_part(&found, &row, extent, &mut item);
-        self.sent.items += u64::from(is_first);
-        self.send_items(slot, &mut item, outbox);
+        self.send_container_part(&found, &row, from == TablePosition::START, slot, outbox);
         if let Some(from) = next {
             self.containers.push_front(ContainerCopy { key, from });
         }
+    }
+
+    fn send_elements(
+        &mut self,
+        (copy, found, list): (ContainerCopy, &Found<'_>, ListValue<'_>),
+        downstream: &mut Downstream,
+        slot: Slot,
+        outbox: &mut Outbox,
+    ) {
+        // A list that has replaced another value was shipped as a whole.
+        let Some(sent) = downstream.list_sent(&copy.key) else { return };
+        let mut row = Vec::new();
+        let mut next = sent;
+        for element in list.iter_from(sent) {
+            element.write(&mut row);
+            next += 1;
+            if row.len() >= CHUNK_BYTES {
+                break;
+            }
+        }
+        // An empty part at the end brings the version of changes that were not shipped.
+        self.send_container_part(found, &row, sent == 0, slot, outbox);
+        if next < list.len() {
+            downstream.advance_list(&copy.key, next);
+            self.containers.push_front(copy);
+        } else {
+            downstream.end_list(&copy.key);
+        }
+    }
+
+    fn send_container_part(
+        &mut self,
+        found: &Found<'_>,
+        row: &[u8],
+        is_first: bool,
+        slot: Slot,
+        outbox: &mut Outbox,
+    ) {
+        let extent = if is_first { ItemExtent::Whole } else { ItemExtent::More };
+        let mut item = Vec::new();
+        encode_item_part(found, row, extent, &mut item);
+        self.sent.items += u64::from(is_first);
+        self.send_items(slot, &mut item, outbox);
     }
 
     fn has_large(&self) -> bool {
         !self.large.is_empty() || !self.containers.is_empty()
     }
 
-    fn walk_on(&mut self, table: &SlotTable, begun_at: Version, slot: Slot, outbox: &mut Outbox) {
+    fn walk_on(
+        &mut self,
+        table: &SlotTable,
+        downstream: &mut Downstream,
+        begun_at: Version,
+        slot: Slot,
+        outbox: &mut Outbox,
+    ) {
         let mut items = Vec::new();
         let sent_before = self.sent.bytes;
         while let SlotWalk::At(from) = self.walk
@@ -283,6 +339,9 @@ impl FillSource {
                 if version > self.newer_than && found.goes_in_parts() {
                     // Written since or not: changes to it are not shipped before the walk has reached it.
                     let (key, from) = (found.item.key().to_vec(), TablePosition::START);
+                    if let StoredValue::List(_) = found.value() {
+                        downstream.begin_list(&key);
+                    }
                     self.containers.push_back(ContainerCopy { key, from });
                 } else if version > self.newer_than && version <= begun_at {
                     // Items written since then have already been shipped.
@@ -349,7 +408,10 @@ fn next_part(
             member.write(&mut row);
             row.len() < CHUNK_BYTES
         }),
-        StoredValue::Hash(_) | StoredValue::Set(_) | StoredValue::String(_) => return None,
+        StoredValue::Hash(_)
+        | StoredValue::List(_)
+        | StoredValue::Set(_)
+        | StoredValue::String(_) => return None,
     };
     Some((row, next))
 }

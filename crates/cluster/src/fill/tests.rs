@@ -1,6 +1,7 @@
 //! Fills a bucket under random writes: both ends must hold the same data in the end, whatever was written in
 //! between, and effects that do not fit must be refused.
 
+mod lists; // Lists, whose indices move while they are copied.
 mod sorted; // Sorted sets.
 mod sets; // Fills with large sets.
 
@@ -75,6 +76,9 @@ impl Pair {
         }
         if self.roll(4) == 0 {
             return self.write_hash();
+        }
+        if self.roll(8) == 0 {
+            return self.write_list();
         }
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));

@@ -303,10 +303,12 @@ fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
             shared.to_arc()
         }
         StoredValue::Hash(hash) if found.goes_in_parts() => Arc::new(hash.to_row()),
+        StoredValue::List(list) if found.goes_in_parts() => Arc::new(list.to_row()),
         StoredValue::SortedSet(set) if found.goes_in_parts() => Arc::new(set.to_row()),
         StoredValue::Set(set) if found.goes_in_parts() => Arc::new(set.to_row()),
         StoredValue::String(_)
         | StoredValue::Hash(_)
+        | StoredValue::List(_)
         | StoredValue::SortedSet(_)
         | StoredValue::Set(_) => return None,
     };

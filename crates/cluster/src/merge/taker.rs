@@ -120,6 +120,7 @@ impl MergeTaker {
 fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
     match empty {
         NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
+        NewValue::List(_) => Row::check(pieces, 1).ok().map(|row| NewValue::List(row.bytes())),
         NewValue::SortedSet(_) => {
             ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))
         }
@@ -245,22 +246,25 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
     }
     let ours = match (here.value(), &there.value) {
         (StoredValue::Hash(hash), NewValue::Hash(row)) => return hash.equals_row(row, seed),
+        (StoredValue::List(list), NewValue::List(row)) => return list.equals_row(row),
         (StoredValue::SortedSet(set), NewValue::SortedSet(row)) => {
             return set.equals_row(row, seed);
         }
         (StoredValue::Set(set), NewValue::Set(row)) => return set.equals_row(row, seed),
-        (StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_), _)
-        | (_, NewValue::Hash(_) | NewValue::SortedSet(_) | NewValue::Set(_)) => return false,
         (StoredValue::String(string), _) => string.to_bytes(),
+        (
+            StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_),
+            _,
+        ) => return false,
     };
     match &there.value {
-        NewValue::Plain(bytes)
-        | NewValue::Raw(bytes)
-        | NewValue::Hash(bytes)
-        | NewValue::SortedSet(bytes)
-        | NewValue::Set(bytes) => *ours == **bytes,
+        NewValue::Plain(bytes) | NewValue::Raw(bytes) => *ours == **bytes,
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
+        NewValue::Hash(_) | NewValue::List(_) | NewValue::SortedSet(_) | NewValue::Set(_) => false,
     }
 }
 
@@ -280,6 +284,7 @@ fn stored_len(found: &Found<'_>) -> usize {
     match found.value() {
         StoredValue::String(string) => string.len(),
         StoredValue::Hash(hash) => hash.row_len(),
+        StoredValue::List(list) => list.row_len(),
         StoredValue::SortedSet(set) => set.row_len(),
         StoredValue::Set(set) => set.row_len(),
     }
@@ -294,8 +299,8 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         NewValue::Plain(value)
         | NewValue::Raw(value)
         | NewValue::Hash(value)
-        | NewValue::SortedSet(value)
-        | NewValue::Set(value) => value.len(),
+        | NewValue::List(value) => value.len(),
+        NewValue::SortedSet(value) | NewValue::Set(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };

@@ -1,10 +1,11 @@
 //! A downstream: another node that receives the writes to a slot, and its progress towards becoming a backup.
 
-use store::{ScanPosition, Version};
+use store::{Effect, ScanPosition, Version};
 
+use super::list_copy::{ListCopies, Share};
 use super::{FrameNumber, LinkId, Wait};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Downstream {
     link: LinkId,
     sync_state: SyncState,
@@ -13,6 +14,8 @@ pub struct Downstream {
     since: FrameNumber,
     /// The first frame of the slot that the other end has refused: it has nothing from there on.
     refused: Option<FrameNumber>,
+    /// Large lists of which a part is sent.
+    list_copies: Option<Box<ListCopies>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,12 +36,13 @@ impl Downstream {
     /// Creates a downstream to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
         let sync_state = SyncState::Backup { last: FrameNumber::default() };
-        Downstream { link, sync_state, since: last, refused: None }
+        Downstream { link, sync_state, since: last, refused: None, list_copies: None }
     }
 
     /// Creates a downstream to the taker of a fill that begins.
     pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Downstream {
-        Downstream { link, sync_state: SyncState::NotBegun, since: last, refused: None }
+        let sync_state = SyncState::NotBegun;
+        Downstream { link, sync_state, since: last, refused: None, list_copies: None }
     }
 
     #[inline]
@@ -72,6 +76,7 @@ impl Downstream {
     /// Records that the slot's first chunk is taken at this version.
     pub(crate) fn begin(&mut self, version: Version) {
         self.sync_state = SyncState::Partly { begun_at: version, reached: ScanPosition::START };
+        self.list_copies = None;
     }
 
     /// Records that the walk has passed all items before this position.
@@ -84,6 +89,41 @@ impl Downstream {
     /// Records that all of the slot is sent.
     pub(crate) fn complete(&mut self) {
         self.sync_state = SyncState::Whole;
+        self.list_copies = None;
+    }
+
+    /// Records that the walk has passed a large list, which is sent in parts from now on.
+    pub(crate) fn begin_list(&mut self, key: &[u8]) {
+        self.list_copies.get_or_insert_default().begin(key);
+    }
+
+    /// Returns the index from which on a large list is still to be sent.
+    pub(crate) fn list_sent(&self, key: &[u8]) -> Option<usize> {
+        self.list_copies.as_ref()?.sent(key)
+    }
+
+    /// Records that a large list is sent up to this index.
+    pub(crate) fn advance_list(&mut self, key: &[u8], sent: usize) {
+        if let Some(copies) = &mut self.list_copies {
+            copies.advance(key, sent);
+        }
+    }
+
+    /// Records that all of this key is sent.
+    pub(crate) fn end_list(&mut self, key: &[u8]) {
+        if let Some(copies) = &mut self.list_copies {
+            copies.end(key);
+        }
+    }
+
+    /// Records that the slot's whole content is sent, with the effect that emptied it.
+    pub(crate) fn end_lists(&mut self) {
+        self.list_copies = None;
+    }
+
+    /// Returns the share of an effect on a large container that the other end needs.
+    pub(crate) fn share(&mut self, key: &[u8], effect: &Effect<'_>) -> Share {
+        self.list_copies.as_mut().map_or(Share::All, |copies| copies.share(key, effect))
     }
 
     /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.

@@ -58,6 +58,9 @@ impl Past {
                 | Effect::Overwrite { .. }
                 | Effect::SetFields { .. }
                 | Effect::RemoveFields { .. }
+                | Effect::InsertElements { .. }
+                | Effect::SetElement { .. }
+                | Effect::RemoveElements { .. }
                 | Effect::SetScores { .. }
                 | Effect::RemoveScored { .. }
                 | Effect::AddMembers { .. }

@@ -3,14 +3,15 @@
 //!
 //! A large container is not sent as a whole for each write. If the walk over the slot has passed it, the node has it,
 //! or is getting it in parts: the effects go there. If not, nothing goes there: the walk sends large containers
-//! whatever their version (docs/decisions/0027).
+//! whatever their version (docs/decisions/0027). Of a list that is being sent in parts, only changes before its resume
+//! point go there (`replication/list_copy.rs`).
 
 use store::{Effect, Key, Recorded, ScanPosition, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{
-    Frame, FrameNumber, LinkId, Position, RecordedUnit, SlotReplica, SyncState, write_change,
-    write_image,
+    Downstream, Frame, FrameNumber, LinkId, Position, RecordedUnit, Share, SlotReplica, SyncState,
+    write_change, write_image,
 };
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
@@ -38,13 +39,13 @@ pub fn ship(
                 let touched = Touched::by(unit, seed);
                 if touched.all {
                     // The previous content no longer matters.
+                    downstream.end_lists();
                     push(downstream.link(), &Frame::Effects { reign, written_in, unit })
                 } else {
                     let from = Position { reign: written_in, version: touched.from };
-                    let partly_sent = PartlySent { table, unit, seed, reached };
-                    partly_sent.send_images(reign, from, touched.keys, |frame| {
-                        push(downstream.link(), frame)
-                    })
+                    let link = downstream.link();
+                    let mut partly_sent = PartlySent { table, unit, seed, reached, downstream };
+                    partly_sent.send_images(reign, from, touched.keys, |frame| push(link, frame))
                 }
             }
         };
@@ -63,13 +64,14 @@ struct PartlySent<'a> {
     seed: &'a Seed,
     /// The position of the walk.
     reached: ScanPosition,
+    downstream: &'a mut Downstream,
 }
 
 impl PartlySent<'_> {
     /// Sends the current state of items. Every frame but the last leaves the taker at its version, in this reign;
     /// the last one brings it to the table's version.
     fn send_images(
-        &self,
+        &mut self,
         reign: LogIndex,
         mut from: Position,
         mut keys: Vec<Key<'_>>,
@@ -92,24 +94,38 @@ impl PartlySent<'_> {
         push(&Frame::Images { reign, slot, from, to: table.version(), images: &images })
     }
 
-    fn write_image_or_changes(&self, key: &Key<'_>, out: &mut Vec<u8>) {
+    fn write_image_or_changes(&mut self, key: &Key<'_>, out: &mut Vec<u8>) {
         if !self.table.peek(key).is_some_and(|found| found.goes_in_parts()) {
+            self.downstream.end_list(key.bytes());
             write_image(self.table, key, out);
         } else if key.scan_position() < self.reached {
             self.write_changes(key, out);
         }
     }
 
-    /// Appends the unit's effects on this key.
-    fn write_changes(&self, key: &Key<'_>, out: &mut Vec<u8>) {
+    /// Appends the unit's effects on this key, or their shares that the other end needs.
+    fn write_changes(&mut self, key: &Key<'_>, out: &mut Vec<u8>) {
         let mut rest = self.unit;
         while !rest.is_empty() {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
             if key_of(&recorded.effect).is_some_and(|other| other.bytes() == key.bytes()) {
-                write_change(&recorded, out);
+                self.write_share(key, &recorded, out);
             }
             rest = behind;
+        }
+    }
+}
+
+impl PartlySent<'_> {
+    fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
+        match self.downstream.share(key.bytes(), &recorded.effect) {
+            Share::Nothing => {}
+            Share::All => write_change(recorded, out),
+            Share::Ranges(ranges) => {
+                let effect = Effect::RemoveElements { key: *key, ranges: ranges.row() };
+                write_change(&Recorded { effect, ..*recorded }, out);
+            }
         }
     }
 }
@@ -148,6 +164,9 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::Overwrite { key, .. }
         | Effect::SetFields { key, .. }
         | Effect::RemoveFields { key, .. }
+        | Effect::InsertElements { key, .. }
+        | Effect::SetElement { key, .. }
+        | Effect::RemoveElements { key, .. }
         | Effect::SetScores { key, .. }
         | Effect::RemoveScored { key, .. }
         | Effect::AddMembers { key, .. }

@@ -48,6 +48,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
         ("hash", spec.group == Group::Hash),
+        ("list", spec.group == Group::List),
         ("sortedset", spec.group == Group::SortedSet),
         ("set", spec.group == Group::Set),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
@@ -80,14 +81,16 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
+        ("append" | "hsetnx" | "sadd", _)
+        | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
+        | ("lmove" | "rpoplpush", 1) => EXTENDS,
+        ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,
         ("zrem" | "zremrangebyrank" | "zremrangebyscore" | "zremrangebylex", _) => REMOVES_FROM,
         ("zpopmin" | "zpopmax" | "zmpop", _) => TAKES,
         ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", 0) => OVERWRITES,
         ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", _) => READS,
         ("zadd", _) => MODIFIES,
         ("zcard", _) => LOOKS,
-        ("append" | "hsetnx" | "sadd", _) => EXTENDS,
-        ("hdel" | "srem", _) => REMOVES_FROM,
         ("sinterstore" | "sunionstore" | "sdiffstore", 0) => OVERWRITES,
         ("sinterstore" | "sunionstore" | "sdiffstore", _) => READS,
         ("spop", _) | ("smove", 0) => TAKES,
@@ -98,12 +101,15 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         }
         ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
         ("del" | "unlink", _) => REMOVES,
-        ("getdel", _) | ("rename" | "renamenx", 0) => TAKES,
+        ("getdel" | "lpop" | "rpop" | "lmpop", _)
+        | ("rename" | "renamenx" | "lmove" | "rpoplpush", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
-        | ("hset" | "hmset", _) => MODIFIES,
+        | ("hset" | "hmset" | "lset", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
-        | ("hexists" | "hlen" | "hstrlen" | "scard" | "sismember" | "smismember", _) => LOOKS,
+        | ("hexists" | "hlen" | "hstrlen" | "llen" | "scard" | "sismember" | "smismember", _) => {
+            LOOKS
+        }
         (name, _) if name.starts_with("object|") => LOOKS,
         _ if spec.has(Flag::NotKeys) => NOT_A_KEY,
         _ if spec.has(Flag::Write) => READS_AND_WRITES,

@@ -115,3 +115,15 @@ fn keys_of_a_full_command_are_found() {
         "#,
     );
 }
+
+#[test]
+fn every_command_is_described() {
+    let mut node = TestNode::default();
+    for spec in crate::Table::default().iter() {
+        let reply = node.run(&format!("COMMAND INFO {}", spec.name));
+        assert!(reply.contains(spec.name), "{reply}");
+    }
+    let counted = node.run("COMMAND INFO lmpop");
+    assert!(counted.contains("keynum") && counted.contains("movablekeys"), "{counted}");
+    assert_eq!(node.run("COMMAND GETKEYS LMPOP 2 a b LEFT"), "1) \"a\"\n2) \"b\"");
+}

@@ -5,6 +5,8 @@ mod read; //   HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HSTRLEN, HEXISTS.
 mod random; // HRANDFIELD.
 mod scan; //   HSCAN.
 
+pub(crate) use self::write::row_of;
+
 use resp::Reply;
 use store::{Element, Found, HashValue, StoredValue};
 
@@ -192,9 +194,10 @@ pub(crate) const SPECS: &[Spec] = &[
 fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
     match found.value() {
         StoredValue::Hash(hash) => Ok(hash),
-        StoredValue::String(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
-            Err(Error::WRONG_TYPE)
-        }
+        StoredValue::String(_)
+        | StoredValue::List(_)
+        | StoredValue::SortedSet(_)
+        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -130,7 +130,7 @@ fn set_one(context: &mut Context<'_>, value: &[u8], event: &'static str) {
 }
 
 /// Returns these texts as elements in a row.
-fn row_of<'a>(texts: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
+pub(crate) fn row_of<'a>(texts: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
     // An element's head takes up to five bytes; most take one or two.
     let bytes: usize = texts.clone().map(|text| text.len() + 2).sum();
     let mut row = Vec::with_capacity(bytes);

@@ -82,6 +82,7 @@ fn restore_as(
     let value = match value {
         RestoredValue::String(bytes) => text_value(bytes),
         RestoredValue::Hash(row) => NewValue::Hash(row),
+        RestoredValue::List(row) => NewValue::List(row),
         RestoredValue::SortedSet(row) => NewValue::SortedSet(row),
         RestoredValue::Set(row) => NewValue::Set(row),
     };

@@ -21,6 +21,7 @@ fn type_name(value: StoredValue<'_>) -> &'static str {
     match value {
         StoredValue::String(_) => "string",
         StoredValue::Hash(_) => "hash",
+        StoredValue::List(_) => "list",
         StoredValue::SortedSet(_) => "zset",
         StoredValue::Set(_) => "set",
     }

@@ -62,6 +62,8 @@ enum OwnedValue {
     Shared(Arc<Vec<u8>>),
     /// The fields and values of a hash, in a row.
     Hash(Vec<u8>),
+    /// The elements of a list, in a row.
+    List(Vec<u8>),
     /// The scores and members of a sorted set, in a row.
     SortedSet(Vec<u8>),
     /// The members of a set, in a row.
@@ -83,6 +85,10 @@ impl Moving {
                 check_size(hash.row_len())?;
                 OwnedValue::Hash(hash.to_row())
             }
+            StoredValue::List(list) => {
+                check_size(list.row_len())?;
+                OwnedValue::List(list.to_row())
+            }
             StoredValue::SortedSet(set) => {
                 check_size(set.row_len())?;
                 OwnedValue::SortedSet(set.to_row())
@@ -102,6 +108,7 @@ impl Moving {
             OwnedValue::Integer(number) => NewValue::Integer(*number),
             OwnedValue::Shared(shared) => NewValue::Shared(Arc::clone(shared)),
             OwnedValue::Hash(row) => NewValue::Hash(row),
+            OwnedValue::List(row) => NewValue::List(row),
             OwnedValue::SortedSet(row) => NewValue::SortedSet(row),
             OwnedValue::Set(row) => NewValue::Set(row),
         }

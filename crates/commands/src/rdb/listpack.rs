@@ -1,5 +1,5 @@
 //! Redis's listpack: its own packed form of small containers. Elements with their length before and behind them,
-//! between a header (bytes, elements) and an end mark. Called by `hash.rs`.
+//! between a header (bytes, elements) and an end mark. Called by `hash.rs` and `list.rs`.
 
 use store::Element;
 

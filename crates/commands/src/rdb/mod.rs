@@ -1,4 +1,5 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
+//! file, the format's version, a checksum. Strings, hashes and lists, for now.
 //! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
 //! file, the format's version, a checksum. Strings, hashes and sets, for now.
 //!
@@ -7,6 +8,8 @@
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
+mod list; //  Lists.
+mod ziplist; // Redis's older packed form of small containers.
 mod sorted; // Sorted sets.
 mod set; //   Sets.
 mod listpack; // Redis's packed form of small containers.
@@ -55,6 +58,8 @@ pub(crate) enum RestoredValue<'a> {
     String(Cow<'a, [u8]>),
     /// The fields and values of a hash in a row, no field twice.
     Hash(Vec<u8>),
+    /// The elements of a list in a row.
+    List(Vec<u8>),
     /// The scores and members of a sorted set in a row, in order.
     SortedSet(Vec<u8>),
     /// The members of a set in a row, none twice.
@@ -66,6 +71,7 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
     let mut payload = vec![match value {
         StoredValue::String(_) => TYPE_STRING,
         StoredValue::Hash(value) => hash::type_of(value),
+        StoredValue::List(_) => list::TYPE_LIST_QUICKLIST_2,
         StoredValue::SortedSet(value) => sorted::type_of(value),
         StoredValue::Set(value) => set::type_of(value),
     }];
@@ -90,6 +96,9 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         hash::TYPE_HASH => hash::read_pairs(&mut reader, bytes_max).map(RestoredValue::Hash),
         hash::TYPE_HASH_LISTPACK => {
             hash::read_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        kind if list::is_list(kind) => {
+            list::read(&mut reader, kind, bytes_max).map(RestoredValue::List)
         }
         sorted::TYPE_TEXT_SCORES => {
             sorted::read_text_scores(&mut reader, bytes_max).map(RestoredValue::SortedSet)
@@ -132,6 +141,7 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, bytes),
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
         StoredValue::Hash(value) => hash::put_hash(out, value),
+        StoredValue::List(value) => list::put_list(out, value),
         StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
         StoredValue::Set(value) => set::put_set(out, value),
     }

@@ -1,5 +1,7 @@
 //! Tests of the serialisation, with payloads of Redis, and broken ones.
 
+mod lists; // Lists.
+
 use super::*;
 
 /// Strings, and the output of DUMP for them on redis-server 7.0.15.

@@ -214,9 +214,10 @@ const MEMBER: usize = 1;
 fn set_of<'a>(found: &Found<'a>) -> Result<SetValue<'a>, Error> {
     match found.value() {
         StoredValue::Set(set) => Ok(set),
-        StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::SortedSet(_) => {
-            Err(Error::WRONG_TYPE)
-        }
+        StoredValue::String(_)
+        | StoredValue::Hash(_)
+        | StoredValue::List(_)
+        | StoredValue::SortedSet(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -27,9 +27,10 @@ pub(crate) use table::SPECS;
 fn sorted_of<'a>(found: &Found<'a>) -> Result<SortedSetValue<'a>, Error> {
     match found.value() {
         StoredValue::SortedSet(set) => Ok(set),
-        StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Set(_) => {
-            Err(Error::WRONG_TYPE)
-        }
+        StoredValue::String(_)
+        | StoredValue::Hash(_)
+        | StoredValue::List(_)
+        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
     }
 }
 

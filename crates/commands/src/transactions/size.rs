@@ -4,7 +4,7 @@
 //! Most commands record their arguments. Commands that record existing values, or their key repeatedly, are listed
 //! in `Bound::add`; a new command of that kind must be added there, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use store::StoredValue;
 
@@ -34,6 +34,9 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "bitop"
             | "restore"
             | "bitfield"
+            | "lrem"
+            | "lmove"
+            | "rpoplpush"
             | "sinterstore"
             | "sunionstore"
             | "sdiffstore"
@@ -71,7 +74,9 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
 
 /// Returns an upper bound of the bytes that the transaction records.
 pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
-    let mut bound = Bound { keys: keys.reborrow(), lengths: BTreeMap::new(), bytes: 0 };
+    let lengths = BTreeMap::new();
+    let mut bound =
+        Bound { keys: keys.reborrow(), lengths, listed: BTreeSet::new(), element: 0, bytes: 0 };
     for command in &queue.commands {
         bound.add(command);
         if bound.bytes > EFFECT_BYTES_MAX {
@@ -85,6 +90,10 @@ struct Bound<'q, 'k> {
     keys: Keys<'k>,
     /// Upper bounds of the present lengths of values.
     lengths: BTreeMap<&'q [u8], usize>,
+    /// Keys whose present elements are counted in `element`.
+    listed: BTreeSet<&'q [u8]>,
+    /// Upper bound of the length of any element of a list so far.
+    element: usize,
     bytes: usize,
 }
 
@@ -95,6 +104,7 @@ impl<'q> Bound<'q, '_> {
         let named = spec.key_indices(args);
         // A key that is due is removed first, by an effect of its own.
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
+        self.note_elements(command, given);
         let recorded = match spec.full_name {
             "copy" | "rename" | "renamenx" => self.spread(args, 1..3),
             "bitop" => self.spread(args, 2..args.len()),
@@ -114,10 +124,18 @@ impl<'q> Bound<'q, '_> {
                 0
             }
             // Besides their text, elements take up to five bytes.
-            "hset" | "hmset" | "hdel" | "sadd" | "srem" => {
+            "hset" | "hmset" | "hdel" | "sadd" | "srem" | "lpush" | "lpushx" | "rpush"
+            | "rpushx" | "linsert" | "lset" => {
                 let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
                 self.set_length(args.at(1), length);
                 args.len() * 5
+            }
+            // Each element that is removed has its index recorded, in up to ten bytes.
+            "lrem" => self.length(args.at(1)).saturating_mul(10),
+            "lmove" | "rpoplpush" => {
+                let length = self.length(args.at(2)).saturating_add(self.element);
+                self.set_length(args.at(2), length);
+                self.element + repeated_bytes(args.at(1), 1)
             }
             // A score takes up to nine bytes, whatever its text is.
             "zadd" | "zincrby" => {
@@ -156,6 +174,23 @@ impl<'q> Bound<'q, '_> {
         self.bytes = self.bytes.saturating_add(all);
     }
 
+    /// Counts the elements that a command brings, and those of the lists that it names.
+    fn note_elements(&mut self, command: &'q Queued, given: usize) {
+        let (spec, args) = (command.spec, command.args.args());
+        let factor = if spec.full_name == "restore" { EXPANSION_MAX } else { 1 };
+        self.element = self.element.max(given.saturating_mul(factor) + NUMBER_BYTES);
+        for index in spec.key_indices(args) {
+            if !self.listed.insert(args.at(index)) {
+                continue;
+            }
+            let key = self.keys.key(args.at(index));
+            let found = self.keys.table(key.slot()).peek(&key);
+            if let Some(StoredValue::List(list)) = found.map(|found| found.value()) {
+                self.element = self.element.max(list.longest_bound());
+            }
+        }
+    }
+
     /// Handles a command that sets one of these keys to the value of another, or to a combination: afterwards any
     /// of them may be as long as the longest, which is the length recorded.
     fn spread(&mut self, args: Args<'q>, keys: core::ops::Range<usize>) -> usize {
@@ -183,9 +218,10 @@ impl<'q> Bound<'q, '_> {
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
                 // The elements in a row take less.
-                StoredValue::Hash(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
-                    found.item.bytes()
-                }
+                StoredValue::Hash(_)
+                | StoredValue::List(_)
+                | StoredValue::SortedSet(_)
+                | StoredValue::Set(_) => found.item.bytes(),
             })
         })
     }

@@ -36,6 +36,7 @@ enum Rule {
     /// `skiplist`: ours decides again when it is renamed,
     /// copied, or gets a long value and a short one for the same field at once. A small set is packed, which
     /// Redis 7.0 does not do, and one of numbers may be an `intset` again after it was copied or computed.
+    /// Redis 7.0 calls every list a `quicklist`, later versions a short one a `listpack`, as ours does.
     Compact,
     /// The content is specific to the server (ids, clocks, sizes, names): only its type must agree.
     Kind,
@@ -145,7 +146,7 @@ fn same_value(rule: &Rule, queued: &[Args], theirs: &Value, ours: &Value) -> boo
         (Rule::Compact, ..) => match theirs.text() {
             Some(b"raw") => ours.text().is_some(),
             Some(b"hashtable") => matches!(ours.text(), Some(b"listpack" | b"intset")),
-            Some(b"skiplist") => ours.text() == Some(b"listpack"),
+            Some(b"quicklist" | b"skiplist") => ours.text() == Some(b"listpack"),
             _ => false,
         },
         (Rule::Kind, ..) => std::mem::discriminant(theirs) == std::mem::discriminant(ours),

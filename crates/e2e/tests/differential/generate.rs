@@ -6,6 +6,7 @@ mod command; // construction of a command, and its arguments
 mod strings; // SET, GET and related commands
 mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
+mod lists; //   LPUSH, LPOP and related commands
 mod sorted_sets; // ZADD, ZRANGE and related commands
 mod sets; //    SADD, SMEMBERS and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
@@ -36,7 +37,7 @@ fn step(g: &mut Gen) -> Step {
 
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
-    let args = match g.below(114) {
+    let args = match g.below(126) {
         0..26 => strings::command(g),
         26..38 => bits::command(g),
         38..46 => hashes::command(g),
@@ -45,6 +46,7 @@ fn call(g: &mut Gen) -> Step {
         76..90 => session::command(g),
         90..98 => node::command(g),
         98..112 => sorted_sets::command(g),
+        112..124 => lists::command(g),
         _ => g.wrong_arity(),
     };
     Step::Call { who, args: spoiled(g, args) }

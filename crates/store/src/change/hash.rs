@@ -79,9 +79,10 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(_)) => HashForm::Packed,
             StoredValue::Hash(HashValue::Table(_)) => HashForm::Table,
-            StoredValue::String(_) | StoredValue::SortedSet(_) | StoredValue::Set(_) => {
-                HashForm::Other
-            }
+            StoredValue::String(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_)
+            | StoredValue::Set(_) => HashForm::Other,
         }
     }
 
@@ -90,8 +91,8 @@ impl SlotTable {
             StoredValue::Hash(HashValue::Packed(row)) => row,
             StoredValue::Hash(HashValue::Table(_))
             | StoredValue::String(_)
-            | StoredValue::SortedSet(_)
-            | StoredValue::Set(_) => Row::new(&[], PAIR),
+            | StoredValue::List(_) => Row::new(&[], PAIR),
+            StoredValue::SortedSet(_) | StoredValue::Set(_) => Row::new(&[], PAIR),
         }
     }
 

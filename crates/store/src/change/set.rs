@@ -80,7 +80,10 @@ impl SlotTable {
     fn set_at(&self, at: At) -> Option<SetValue<'_>> {
         match self.index.item(at).value() {
             StoredValue::Set(set) => Some(set),
-            StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::SortedSet(_) => None,
+            StoredValue::String(_)
+            | StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::SortedSet(_) => None,
         }
     }
 }

@@ -78,9 +78,10 @@ impl SlotTable {
         match self.index.item(at).value() {
             StoredValue::SortedSet(SortedSetValue::Packed(_)) => SortedForm::Packed,
             StoredValue::SortedSet(SortedSetValue::Large(_)) => SortedForm::Large,
-            StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Set(_) => {
-                SortedForm::Other
-            }
+            StoredValue::String(_)
+            | StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::Set(_) => SortedForm::Other,
         }
     }
 
@@ -90,6 +91,7 @@ impl SlotTable {
             StoredValue::SortedSet(SortedSetValue::Large(_))
             | StoredValue::String(_)
             | StoredValue::Hash(_)
+            | StoredValue::List(_)
             | StoredValue::Set(_) => ScoredRow::new(&[]),
         }
     }

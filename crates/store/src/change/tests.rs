@@ -1,5 +1,7 @@
 //! Tests of hashes in a slot: against a map of maps, replayed, and copied in parts.
 
+mod lists; // Lists.
+
 use std::collections::BTreeMap;
 
 use containers::{Element, Row, TablePosition};

@@ -13,6 +13,7 @@ use crate::strings::with_bytes;
 const TYPE_STRING: u32 = 0;
 /// Redis's number for the type hash.
 const TYPE_HASH: u32 = 4;
+const TYPE_LIST: u32 = 1;
 const TYPE_SORTED_SET: u32 = 3;
 /// Redis's number for the type set.
 const TYPE_SET: u32 = 2;
@@ -73,6 +74,12 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
                 field.with_text(|text| mix(&mut pair, text));
                 value.with_text(|text| mix(&mut pair, text));
                 add(sum, &pair);
+            }
+        }
+        StoredValue::List(list) => {
+            mix(sum, &TYPE_LIST.to_be_bytes());
+            for element in list.iter_from(0) {
+                element.with_text(|text| mix(sum, text));
             }
         }
         StoredValue::SortedSet(set) => {

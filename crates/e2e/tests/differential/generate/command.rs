@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 19] = [
     "a",
     "b",
     "c",
@@ -65,6 +65,8 @@ const KEYS: [&str; 17] = [
     "k\0\n\u{e9}",
     "h1",
     "h2",
+    "l1",
+    "l2",
     "z1",
     "z2",
     "{t}z",
@@ -98,6 +100,7 @@ const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset ms
     getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
     bitop bitfield bitfield_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
     hdel hincrby hincrbyfloat hrandfield hscan \
+    lpush rpush lpushx rpushx lpop rpop llen lrange lindex lset linsert lrem ltrim lpos lmove rpoplpush lmpop \
     zadd zincrby zrem zcard zscore zmscore zcount zlexcount zrange zrangestore zrevrange zrangebyscore \
     zrevrangebyscore zrangebylex zrevrangebylex zremrangebyrank zremrangebyscore zremrangebylex zpopmin \
     zpopmax zmpop zrandmember zscan zunion zunionstore zinter zinterstore zintercard zdiff zdiffstore sadd scard sdiff sdiffstore sinter sintercard \
