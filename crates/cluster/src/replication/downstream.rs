@@ -12,11 +12,14 @@ pub struct Downstream {
     /// The last frame on the link before this downstream began. Refusals of that frame or earlier ones belong to an
     /// earlier downstream.
     since: FrameNumber,
-    /// The first frame of the slot that the other end has refused: it has nothing from there on.
-    refused: Option<FrameNumber>,
+    /// The first frame of the slot that the other end has refused: it has nothing from there on. Zero, which no frame
+    /// has, if it has refused none; an `Option` would need 8 bytes more in every slot (`slot_state::THREE_LINES`).
+    refused: FrameNumber,
     /// Large lists of which a part is sent.
     list_copies: Option<Box<ListCopies>>,
 }
+
+const NO_FRAME: FrameNumber = FrameNumber(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncState {
@@ -35,14 +38,14 @@ pub enum SyncState {
 impl Downstream {
     /// Creates a downstream to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
-        let sync_state = SyncState::Backup { last: FrameNumber::default() };
-        Downstream { link, sync_state, since: last, refused: None, list_copies: None }
+        let sync_state = SyncState::Backup { last: NO_FRAME };
+        Downstream { link, sync_state, since: last, refused: NO_FRAME, list_copies: None }
     }
 
     /// Creates a downstream to the taker of a fill that begins.
     pub(crate) fn not_begun(link: LinkId, last: FrameNumber) -> Downstream {
         let sync_state = SyncState::NotBegun;
-        Downstream { link, sync_state, since: last, refused: None, list_copies: None }
+        Downstream { link, sync_state, since: last, refused: NO_FRAME, list_copies: None }
     }
 
     #[inline]
@@ -55,8 +58,9 @@ impl Downstream {
         self.sync_state
     }
 
+    #[inline]
     pub fn refused(&self) -> Option<FrameNumber> {
-        self.refused
+        (self.refused != NO_FRAME).then_some(self.refused)
     }
 
     /// Returns whether replies wait for this downstream.
@@ -135,7 +139,7 @@ impl Downstream {
     pub(crate) fn refuse(&mut self, frame: FrameNumber) -> bool {
         let concerns = frame > self.since;
         if concerns {
-            self.refused = Some(self.refused.map_or(frame, |known| known.min(frame)));
+            self.refused = self.refused().map_or(frame, |known| known.min(frame));
             if let SyncState::Backup { last } = &mut self.sync_state {
                 *last = frame.max(*last);
             }
@@ -145,13 +149,13 @@ impl Downstream {
 
     /// Clears a refusal: the slot is sent again, after this frame.
     pub(crate) fn clear_refusal(&mut self, last: FrameNumber) {
-        (self.since, self.refused) = (last, None);
+        (self.since, self.refused) = (last, NO_FRAME);
     }
 
     /// Returns how far the other end has this slot, if it has acknowledged the link up to `acked`.
     #[inline]
     pub(crate) fn acked(&self, acked: FrameNumber) -> FrameNumber {
-        match self.refused {
+        match self.refused() {
             None => acked,
             Some(refused) => acked.min(FrameNumber(refused.0 - 1)),
         }
@@ -168,12 +172,12 @@ impl Downstream {
     #[inline]
     pub(crate) fn is_awaited(&mut self, acked: impl FnOnce(LinkId) -> FrameNumber) -> bool {
         let SyncState::Backup { last } = &self.sync_state else { return false };
-        if *last == FrameNumber::default() {
+        if *last == NO_FRAME {
             return false;
         }
         let lags = self.lags(acked(self.link));
         if !lags {
-            self.sync_state = SyncState::Backup { last: FrameNumber::default() };
+            self.sync_state = SyncState::Backup { last: NO_FRAME };
         }
         lags
     }

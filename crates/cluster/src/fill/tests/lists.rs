@@ -176,7 +176,7 @@ fn a_list_that_turns_into_something_else_during_its_copy_arrives() {
             let remove = Effect::Remove { key, cause: Cause::Deleted };
             match (step == chance / 3, chance % 4) {
                 (true, 0) => {
-                    pair.apply_all(key.slot(), &[remove, Effect::SetFields { key, pairs: &pairs }])
+                    pair.apply_all(key.slot(), &[remove, Effect::SetFields { key, pairs: &pairs }]);
                 }
                 (true, 1) => pair.apply(
                     &key,

@@ -16,7 +16,10 @@ fn dumped_list(row: &[u8]) -> Vec<u8> {
 fn restored(hex: &str) -> Result<RestoredValue<'static>, PayloadError> {
     match restore(&bytes_of(hex), NO_LIMIT)? {
         RestoredValue::List(row) => Ok(RestoredValue::List(row)),
-        other => panic!("not a list: {other:?}"),
+        other @ (RestoredValue::String(_)
+        | RestoredValue::Hash(_)
+        | RestoredValue::Set(_)
+        | RestoredValue::SortedSet(_)) => panic!("not a list: {other:?}"),
     }
 }
 
