@@ -123,6 +123,25 @@ impl<'q> Bound<'q, '_> {
                 self.grow_to(args.at(1), length);
                 0
             }
+            "setbit" => {
+                self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
+                0
+            }
+            _ => self.recorded_elements(spec, args, given).unwrap_or_else(|| {
+                for index in spec.key_indices(args) {
+                    let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
+                    self.grow_to(args.at(index), length);
+                }
+                0
+            }),
+        };
+        let all = given.saturating_add(named).saturating_add(recorded).saturating_add(RECORD_BYTES);
+        self.bytes = self.bytes.saturating_add(all);
+    }
+
+    /// Returns what a command on containers records besides its arguments; `None` for other commands.
+    fn recorded_elements(&mut self, spec: &Spec, args: Args<'q>, given: usize) -> Option<usize> {
+        Some(match spec.full_name {
             // Besides their text, elements take up to five bytes.
             "hset" | "hmset" | "hdel" | "sadd" | "srem" | "lpush" | "lpushx" | "rpush"
             | "rpushx" | "linsert" | "lset" => {
@@ -158,20 +177,8 @@ impl<'q> Bound<'q, '_> {
                 self.set_length(args.at(2), length);
                 given + 2 * (RECORD_BYTES + 5)
             }
-            "setbit" => {
-                self.grow_to(args.at(1), number(args.at(2)) / 8 + 1);
-                0
-            }
-            _ => {
-                for index in spec.key_indices(args) {
-                    let length = self.length(args.at(index)).saturating_add(given + NUMBER_BYTES);
-                    self.grow_to(args.at(index), length);
-                }
-                0
-            }
-        };
-        let all = given.saturating_add(named).saturating_add(recorded).saturating_add(RECORD_BYTES);
-        self.bytes = self.bytes.saturating_add(all);
+            _ => return None,
+        })
     }
 
     /// Counts the elements that a command brings, and those of the lists that it names.
