@@ -50,26 +50,27 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();
     write(&mut client, count);
-    client.run("RPUSH list a b");
+    client.run("XADD stream 1-1 a b");
+    client.run("XADD stream 1-2 a b");
     let load = Load::of(Types::Strings, CLIENTS, &fleet.ports());
     a_while(&load);
     let mut cluster = Cluster::of(3, &["--buckets", "16"]);
     let added = address(cluster.nodes[0].port());
-    // A node does not support lists yet: the list is reported, and stays where it can be used.
+    // A node does not support streams yet: the stream is reported, and stays where it can be used.
     let ran = fleet.run("migrate", &["--map", "0.0.4", "--add", &added]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("left: list:"), "{}", ran.out);
+    assert!(ran.out.contains("left: stream:"), "{}", ran.out);
     assert_eq!(fleet.keys_on(0) + fleet.keys_on(1), 1);
-    assert_eq!(client.run("LLEN list"), Value::Integer(2));
+    assert_eq!(client.run("XLEN stream"), Value::Integer(2));
     a_while(&load);
-    assert_eq!(fleet.proxies[1].client().run("RPUSH list c"), Value::Integer(3));
-    assert_eq!(client.run("LLEN list"), Value::Integer(3));
-    let Value::Error(refused) = client.run("RENAME list {list}2") else { panic!() };
+    assert!(matches!(fleet.proxies[1].client().run("XADD stream 1-3 a b"), Value::Bulk(_)));
+    assert_eq!(client.run("XLEN stream"), Value::Integer(3));
+    let Value::Error(refused) = client.run("RENAME stream {stream}2") else { panic!() };
     let expected = b"ERR a key of this command cannot move";
     assert!(refused.starts_with(expected), "{}", refused.escape_ascii());
-    assert_eq!(client.run("DEL list"), Value::Integer(1));
-    assert_eq!(client.run("EXISTS list"), Value::Integer(0));
-    assert!(client.run("SET list text").is_ok());
+    assert_eq!(client.run("DEL stream"), Value::Integer(1));
+    assert_eq!(client.run("EXISTS stream"), Value::Integer(0));
+    assert!(client.run("SET stream text").is_ok());
     fleet.run("migrate", &["--resume"]).must_succeed();
     assert_eq!(fleet.says(0, "migration.status"), "2");
     // The cluster keeps growing: proxies that ask the wrong node are redirected, and follow.
@@ -78,7 +79,7 @@ fn the_same_migration_empties_the_servers_into_a_cluster_under_load() {
     a_while(&load);
     load.stop();
     check(&mut client, count);
-    assert_eq!(client.run("GET list"), Value::Bulk(b"text".to_vec()));
+    assert_eq!(client.run("GET stream"), Value::Bulk(b"text".to_vec()));
     for node in &cluster.nodes {
         assert_ne!(node.client().run("DBSIZE"), Value::Integer(0), "every node has its share");
     }
@@ -140,7 +141,8 @@ fn a_migration_into_a_cluster_can_be_turned_back() {
     let fleet = Fleet::start(2);
     let mut client = fleet.proxies[0].client();
     write(&mut client, 400);
-    client.run("RPUSH list a b");
+    client.run("XADD stream 1-1 a b");
+    client.run("XADD stream 1-2 a b");
     let cluster = Cluster::of(2, &["--buckets", "16"]);
     let added = address(cluster.nodes[0].port());
     let ran = fleet.run("migrate", &["--map", "0.0.4", "--add", &added]);
@@ -152,7 +154,7 @@ fn a_migration_into_a_cluster_can_be_turned_back() {
     assert_eq!(client.run("GET key:7"), Value::Bulk(b"new".to_vec()));
     client.run("SET key:7 7 EX 1000");
     check(&mut client, 400);
-    assert_eq!(client.run("LLEN list"), Value::Integer(2));
+    assert_eq!(client.run("XLEN stream"), Value::Integer(2));
     fleet.run("check", &[]).must_succeed();
 }
 
