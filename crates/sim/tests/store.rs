@@ -52,9 +52,7 @@ fn shows(sabotage: Sabotage, count: u64) {
 #[test]
 fn whichever_rule_is_left_out_shows() {
     for sabotage in Sabotage::ALL {
-        // This one shows only if a grant is under way for as long as the leader's margin.
-        let is_rare = sabotage == Sabotage::LeaseFromReceipt;
-        shows(sabotage, if is_rare { 400 } else { 200 });
+        shows(sabotage, 200);
     }
 }
 

@@ -33,7 +33,7 @@ impl Faults {
     /// Repairs everything, and then injects the last fault.
     pub(in crate::store) fn strike_last(&mut self, world: &mut World) {
         let blow = self.rng.below(9);
-        if self.sky == Sky::Calm || blow == 0 {
+        if self.sky == Sky::Calm || (blow == 0 && self.rng.below(2) == 0) {
             return;
         }
         self.heal(world);
@@ -41,10 +41,11 @@ impl Faults {
         world.run_until(world.now + AFTERMATH);
         match blow {
             1 | 2 | 7 => self.muster(world, 2),
-            6 | 8 => self.muster(world, 1),
+            0 | 6 | 8 => self.muster(world, 1),
             _ => {}
         }
         match blow {
+            0 => self.ask_who_is_granted_late(world),
             1 | 2 => self.kill_who_has_told_one(world),
             3 => self.close_the_lid(world),
             4 | 5 => self.hear_the_condemned(world),
@@ -99,6 +100,33 @@ impl Faults {
         world.run_until(world.now + ms(5));
         self.bad.insert(old, world.now + AFTERMATH);
         world.go_on_by(old, true);
+    }
+
+    /// Delays the grants of leases to a primary, then cuts off its requests. It is replaced as soon as its lease has
+    /// surely ended, counted from its last request; a client that does not know of it reads from it just then.
+    fn ask_who_is_granted_late(&mut self, world: &mut World) {
+        let Some(target) = self.draw_target(world, 1) else { return };
+        let old = target.primary();
+        if world.nodes.get(&old).is_none_or(|it| it.control.leads()) {
+            return;
+        }
+        tell!(world, "-- {old} is granted leases late, replaced, and asked for {}", target.key);
+        self.bad.insert(old, Moment::NEVER);
+        // Longer than the leader's margin of a quarter, short enough not to lose the lease.
+        let lease = world.map().map_or(ms(1_000), |map| map.settings().lease);
+        for other in self.others(world, old) {
+            world.network.slow.insert((other, old), lease * 3 / 5);
+        }
+        world.run_until(world.now + lease);
+        for other in self.others(world, old) {
+            world.network.cut.insert((old, other));
+        }
+        let Some(new_primary) = wait_for_another(world, &target) else { return };
+        world.work_at(WRITER, new_primary, target.key, Work::One(Op::Set("newer.".into())));
+        wait(world, |world| !world.clients.is_waiting(WRITER));
+        world.work_at(READER, old, target.key, Work::One(Op::Get));
+        world.run_until(world.now + ms(50));
+        self.bad.insert(old, world.now + AFTERMATH);
     }
 
     /// Stops a primary while one of its writes is in flight to one of its backups. The write arrives in the
