@@ -84,8 +84,7 @@ impl Members {
         let id = text(&new.client()?.call(&["CLUSTER", "MYID"])?);
         let with = ["--cluster-slave", "--cluster-master-id", id.trim()];
         run(&[&["add-node", &backup.address.to_string(), &first], &with[..]].concat())?;
-        std::thread::sleep(Duration::from_secs(2));
-        Ok(())
+        wait_until_linked(backup)
     }
 
     /// Moves slots until all primaries have equally many.
@@ -144,6 +143,22 @@ impl Members {
             asked(server, &["CLUSTER", "INFO"]).is_ok_and(|info| info.contains("cluster_state:ok"))
         };
         self.servers.iter().all(ok)
+    }
+}
+
+/// Waits until a backup follows its primary: Valkey refuses to move slots to a primary without a backup that it hears.
+fn wait_until_linked(backup: &Server) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        if backup.info("replication", "master_link_status")?.as_deref() == Some("up") {
+            // Until the primary has heard the first acknowledgement, too.
+            std::thread::sleep(Duration::from_secs(2));
+            return Ok(());
+        }
+        if begun.elapsed() > EVEN_WITHIN {
+            return Err(io::Error::other("the added backup does not follow its primary"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
