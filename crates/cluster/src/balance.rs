@@ -24,7 +24,7 @@ pub use decide::{Decision, PlanView, Reason, Step, StepKind};
 pub use engagement::{Engagement, MoveRole};
 pub use levels::{Condition, FillProgress, LoadLevels, MoveReadiness, Vitals};
 pub use memory::{Debt, MAKE_ROOM_FOR, MemoryLevel, MemoryReport};
-pub use message::{Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer};
+pub use message::{BalanceAction, BalanceInput, BalanceMessage, MoveId, Offered, Refused, Timer};
 pub use pace::Pace;
 pub use plan::{BucketPlan, NewCopy, Plan};
 pub use sizes::{BucketSize, SizeReport, Sizes};

@@ -179,8 +179,8 @@ impl Control {
         match input {
             Input::Message { from, message } => self.on_message(from, message),
             Input::Tick => {}
-            Input::FillDone { attempt, filled } => self.on_fill_done(attempt, &filled),
-            Input::FillFailed { attempt } => self.on_fill_failed(attempt),
+            Input::FillDone { move_id, filled } => self.on_fill_done(move_id, &filled),
+            Input::FillFailed { move_id } => self.on_fill_failed(move_id),
             Input::Drained { buckets } => self.on_drained(&buckets),
             Input::OutOfSync { bucket, node, epoch } => self.on_out_of_sync(bucket, node, epoch),
             Input::Stuck { node } => self.feed_balancer(balance::BalanceInput::Stuck { node }),
@@ -223,7 +223,7 @@ impl Control {
             }
             Message::Propose(entry) => self.on_propose(from, entry),
             Message::Balance(message) => self.on_balance(from.id, message),
-            Message::Engaged { attempt } => self.on_engaged(from.id, attempt),
+            Message::Engaged { move_id } => self.on_engaged(from.id, move_id),
             Message::JoinAsk { number, request } => {
                 self.on_join_ask(*request, JoinRequester::There(from.id, number));
             }

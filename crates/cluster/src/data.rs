@@ -10,7 +10,7 @@ mod mover; //    Outgoing buckets (fills, handovers), and backups that fall behi
 mod pending; //  Backups whose data may be stale.
 mod lag; //      Changes that a backup has not acknowledged.
 mod replace; //  A slot that is resent whole after a failover.
-mod settle; //   A new primary brings the other backups in line before it serves.
+mod reconcile; //   A new primary brings the other backups in line before it serves.
 mod refusals; // Slots of which the other end of a link has refused something.
 mod window; //   Maximum size of a fill in flight.
 mod tombstones; //    Limits on the tombstones kept during a split brain.
@@ -97,7 +97,7 @@ pub trait Plane: ServingPlane {
     /// (`Backlog::is_stuck`).
     fn is_stuck(&self, link: LinkId, timeout: Duration) -> bool;
     /// Returns the slots of which the other end has refused something; some refusals may no longer matter.
-    fn refused(&self, link: LinkId) -> Vec<Slot>;
+    fn refused_slots(&self, link: LinkId) -> Vec<Slot>;
     /// Forgets the refusals of this slot, which no longer matter.
     fn forget_refusal(&self, link: LinkId, slot: Slot);
     /// Increments `ack_epoch` and has held replies and parked commands checked again. Called when

@@ -25,9 +25,7 @@ mod tests;
 
 pub use backlog::{BACKLOG_BYTES_MAX, Backlog};
 pub use downstream::{Downstream, SyncState};
-pub use frame::{
-    BackFrame, BadFrame, FRAME_BYTES_MAX, FillId, FillSize, Frame, PART_BYTES, Position,
-};
+pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillSize, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
 pub(crate) use list_copy::Share;

@@ -340,7 +340,7 @@ impl MoveStatus {
         MoveStatus {
             bucket: bucket.to_string(),
             kind: kind(&engagement.role),
-            giver: name(map, engagement.attempt.giver),
+            giver: name(map, engagement.move_id.giver),
             source: primary.map_or_else(String::new, |primary| name(map, primary)),
             taker: name(map, engagement.taker),
             rule: rule.map_or_else(String::new, |rule| rule.to_string()),

@@ -187,13 +187,13 @@ fn bytes(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The cards of all connections, by id.
+/// The clients of all connections, by id.
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<BTreeMap<u64, Arc<ClientInfo>>>);
 
 impl Clients {
-    pub(crate) fn enter(&self, card: Arc<ClientInfo>) {
-        self.0.lock().insert(card.id, card);
+    pub(crate) fn enter(&self, client: Arc<ClientInfo>) {
+        self.0.lock().insert(client.id, client);
     }
 
     pub(crate) fn leave(&self, id: u64) {
@@ -204,7 +204,7 @@ impl Clients {
         self.0.lock().get(&id).cloned()
     }
 
-    /// Returns all cards, oldest first.
+    /// Returns all clients, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<ClientInfo>> {
         self.0.lock().values().cloned().collect()
     }

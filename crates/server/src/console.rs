@@ -7,8 +7,8 @@ use cluster::map::Map;
 use cluster::status::Status;
 use commands::SlowCommand;
 
+use crate::cluster_view;
 use crate::http::{ConsoleSource, Sample};
-use crate::news;
 use crate::shared::Shared;
 
 /// Maximum number of slow-log entries shown.
@@ -20,7 +20,7 @@ impl ConsoleSource for Shared {
     }
 
     fn cluster_without_buckets(&self) -> Status {
-        self.news.status_without_buckets(&self.data, &self.merging, self.vitals())
+        self.cluster_view.status_without_buckets(&self.data, &self.merging, self.vitals())
     }
 
     fn hour(&self) -> Vec<Sample> {
@@ -36,6 +36,6 @@ impl ConsoleSource for Shared {
     }
 
     fn ask(&self, ask: OperatorRequest) -> Result<(), String> {
-        news::ask(&self.data, &self.control, ask)
+        cluster_view::ask(&self.data, &self.control, ask)
     }
 }

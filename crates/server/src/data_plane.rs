@@ -40,7 +40,7 @@ impl DataPlane for Shared {
         }
         follow(self, &changed.map);
         let links = &self.data.links;
-        self.news.map_changed(&before, changed, &self.exchange, links, &self.mailboxes);
+        self.cluster_view.map_changed(&before, changed, &self.exchange, links, &self.mailboxes);
         self.timers.map_changed(&changed.map);
     }
 
@@ -121,7 +121,7 @@ pub(crate) fn follow(shared: &Shared, map: &Arc<Map>) {
     for link in shared.data.links.follow(&others) {
         introduce(&shared.exchange, &link);
     }
-    shared.exchange.afar.keep(&others);
+    shared.exchange.remote.keep(&others);
     let access = access(&shared.settings.load());
     shared.data.follow(map, access);
 }
@@ -152,15 +152,17 @@ fn holds_anything(data: &Data, map: &Map) -> bool {
 }
 
 /// Sends the notices of the data plane to the control thread from now on.
-pub(crate) fn report_to(data: &Data, line: ControlHandle) {
+pub(crate) fn report_to(data: &Data, control: ControlHandle) {
     let tell = move |notice| match notice {
-        Notice::LinkBroke(peer) => line.data_link_lost(peer),
-        Notice::NewerReignSeen { slot, reign } => line.tell(Input::NewerReignSeen { slot, reign }),
-        Notice::ClientDemand => line.tell(Input::ClientDemand),
-        Notice::Vitals(vitals) => line.tell(Input::Vitals(vitals)),
-        Notice::Memory(report) => line.tell(Input::Memory(report)),
-        Notice::Sizes(sizes) => line.tell(Input::Sizes(sizes)),
-        Notice::Report(report) => line.tell(report.into()),
+        Notice::LinkBroke(peer) => control.data_link_lost(peer),
+        Notice::NewerReignSeen { slot, reign } => {
+            control.tell(Input::NewerReignSeen { slot, reign });
+        }
+        Notice::ClientDemand => control.tell(Input::ClientDemand),
+        Notice::Vitals(vitals) => control.tell(Input::Vitals(vitals)),
+        Notice::Memory(report) => control.tell(Input::Memory(report)),
+        Notice::Sizes(sizes) => control.tell(Input::Sizes(sizes)),
+        Notice::Report(report) => control.tell(report.into()),
     };
     // There is one control thread, and this is called once.
     let _ = data.notice.set(Box::new(tell));

@@ -34,12 +34,12 @@ use crate::shared::Shared;
 use crate::timers::judge_now;
 use crate::wait_until::WaitUntil;
 use crate::watching::Monitor;
-use crate::{cluster_settings, log, news, system};
+use crate::{cluster_settings, cluster_view, log, system};
 
 pub(crate) struct NodeHost<'a> {
     pub shared: &'a Shared,
     /// State of the connection whose command runs.
-    pub card: &'a ClientInfo,
+    pub client: &'a ClientInfo,
     /// The command that runs.
     pub spec: &'static Spec,
     pub now: UnixMillis,
@@ -58,7 +58,7 @@ impl Host for NodeHost<'_> {
     // Connections.
 
     fn this_client(&self, session: &Session) -> ClientFacts {
-        let outer = self.card.outer_facts(self.now);
+        let outer = self.client.outer_facts(self.now);
         ClientFacts {
             address: outer.address,
             local_address: outer.local_address,
@@ -74,20 +74,21 @@ impl Host for NodeHost<'_> {
     }
 
     fn clients(&self, session: &Session) -> Vec<ClientFacts> {
-        let cards = self.shared.clients.all();
-        let facts = cards.iter().map(|card| {
-            if card.id == session.id {
+        let clients = self.shared.clients.all();
+        let facts = clients.iter().map(|client| {
+            if client.id == session.id {
                 self.this_client(session)
             } else {
-                card.facts(self.now, &self.shared.table)
+                client.facts(self.now, &self.shared.table)
             }
         });
         facts.collect()
     }
 
     fn kill_client(&mut self, id: u64) -> bool {
-        let Some(card) = self.shared.clients.find(id) else { return false };
-        self.shared.mailboxes[card.place.worker].send(Mail::Close { id, index: card.place.index });
+        let Some(client) = self.shared.clients.find(id) else { return false };
+        self.shared.mailboxes[client.place.worker]
+            .send(Mail::Close { id, index: client.place.index });
         true
     }
 
@@ -106,7 +107,7 @@ impl Host for NodeHost<'_> {
 
     fn start_monitor(&mut self, session: &mut Session) {
         session.is_monitor = true;
-        let monitor = Monitor { id: session.id, place: self.card.place };
+        let monitor = Monitor { id: session.id, place: self.client.place };
         self.shared.watching.monitors.enter(monitor);
     }
 
@@ -115,17 +116,17 @@ impl Host for NodeHost<'_> {
     fn subscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &Arc<[u8]>) {
         // The connection must not receive what it published before.
         let (links, mailboxes) = (&self.shared.data.links, &self.shared.mailboxes);
-        self.branch.post(links, mailboxes, self.card.place.worker);
+        self.branch.post(links, mailboxes, self.client.place.worker);
         // Read the number before the entry: in between, the connection may receive too much, never too little.
-        let from = self.shared.mailboxes[self.card.place.worker].messages();
-        listen(&self.shared.exchange, links, self.card.place.worker, session, kind, name);
-        self.branch.subscribe(self.card.place.index, kind, name, from);
+        let from = self.shared.mailboxes[self.client.place.worker].messages();
+        listen(&self.shared.exchange, links, self.client.place.worker, session, kind, name);
+        self.branch.subscribe(self.client.place.index, kind, name, from);
     }
 
     fn unsubscribe(&mut self, session: &Session, kind: SubscriptionKind, name: &[u8]) {
         let (exchange, links) = (&self.shared.exchange, &self.shared.data.links);
-        stop_listening(exchange, links, self.card.place.worker, session, kind, name);
-        self.branch.unsubscribe(self.card.place.index, kind, name);
+        stop_listening(exchange, links, self.client.place.worker, session, kind, name);
+        self.branch.unsubscribe(self.client.place.index, kind, name);
     }
 
     fn publish(&mut self, session: &Session, post: Post<'_>) -> usize {
@@ -157,11 +158,11 @@ impl Host for NodeHost<'_> {
     }
 
     fn may_log_in(&self) -> bool {
-        self.is_forwarded() || self.shared.guesses.may_try(self.card.address.ip(), Instant::now())
+        self.is_forwarded() || self.shared.guesses.may_try(self.client.address.ip(), Instant::now())
     }
 
     fn note_wrong_password(&mut self) {
-        let from = self.card.address.ip();
+        let from = self.client.address.ip();
         if self.is_forwarded() {
             return;
         }
@@ -220,7 +221,7 @@ impl Host for NodeHost<'_> {
 
     fn identity(&self) -> Identity {
         let cluster = self.shared.data.view.load();
-        let (host, port) = address(self.shared, self.card.local_address);
+        let (host, port) = address(self.shared, self.client.local_address);
         Identity {
             id: self.shared.id.clone(),
             version: env!("CARGO_PKG_VERSION"),
@@ -238,7 +239,7 @@ impl Host for NodeHost<'_> {
     fn memory(&self) -> MemoryFigures {
         let gauge = &self.shared.data.keyspace.memory;
         let report = self.shared.data.refresh_memory();
-        let cards = self.shared.clients.all();
+        let clients = self.shared.clients.all();
         MemoryFigures {
             allocated: report.allocated,
             peak: gauge.peak(),
@@ -247,7 +248,10 @@ impl Host for NodeHost<'_> {
             resident: report.resident,
             process: system::resident_bytes(),
             links: gauge.buffered(),
-            clients: cards.iter().map(|card| card.outer_facts(self.now).total_bytes as u64).sum(),
+            clients: clients
+                .iter()
+                .map(|client| client.outer_facts(self.now).total_bytes as u64)
+                .sum(),
         }
     }
 
@@ -296,7 +300,7 @@ impl Host for NodeHost<'_> {
     }
 
     fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {
-        news::ask(&self.shared.data, &self.shared.control, request)
+        cluster_view::ask(&self.shared.data, &self.shared.control, request)
     }
 
     fn conflicts(&self) -> Vec<String> {
@@ -304,11 +308,11 @@ impl Host for NodeHost<'_> {
     }
 
     fn map_epoch(&self) -> Epoch {
-        self.shared.news.map_epoch()
+        self.shared.cluster_view.map_epoch()
     }
 
     fn map_since(&self, epoch: Epoch, history: Option<&str>) -> Result<MapStep, StepError> {
-        self.shared.news.map_since(epoch, history)
+        self.shared.cluster_view.map_since(epoch, history)
     }
 
     fn pending_primaries(&self) -> BTreeSet<NodeId> {
@@ -398,15 +402,15 @@ impl NodeHost<'_> {
     /// Returns whether the connection may come from this node's any-port, whose clients would all pay for one that
     /// guesses.
     fn is_forwarded(&self) -> bool {
-        let is_own = self.card.address.ip() == self.card.local_address.ip();
+        let is_own = self.client.address.ip() == self.client.local_address.ip();
         is_own && self.shared.settings.load().any_port != ExtraPort::Off
     }
 
     /// Returns a waker that has this connection's command run again.
     fn waker(&self) -> Waker {
-        let place = self.card.place;
+        let place = self.client.place;
         let mailbox = Arc::clone(&self.shared.mailboxes[place.worker]);
-        Waker::from(Arc::new(Resume { mailbox, id: self.card.id, index: place.index }))
+        Waker::from(Arc::new(Resume { mailbox, id: self.client.id, index: place.index }))
     }
 
     /// Looks whether the cluster has decided on a change of its settings. If so, changes this node's own as well.
@@ -451,9 +455,9 @@ fn address(shared: &Shared, reached: SocketAddr) -> (String, u16) {
 }
 
 fn client_numbers(shared: &Shared, now: UnixMillis) -> ClientNumbers {
-    let cards = shared.clients.all();
+    let clients = shared.clients.all();
     let clients: Vec<ClientFacts> =
-        cards.iter().map(|card| card.facts(now, &shared.table)).collect();
+        clients.iter().map(|client| client.facts(now, &shared.table)).collect();
     let listens =
         |client: &&ClientFacts| client.channels + client.patterns + client.sharded_channels > 0;
     ClientNumbers {

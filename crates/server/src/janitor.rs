@@ -110,7 +110,7 @@ impl Janitor {
             if self.memory_due <= tick {
                 self.shared.data.refresh_memory();
                 self.sample_rates();
-                self.shared.news.refresh(&self.shared.control);
+                self.shared.cluster_view.refresh(&self.shared.control);
                 self.memory_due = tick + MEMORY_EVERY;
                 self.report_pressure(tick);
                 self.watch_for_stalls();

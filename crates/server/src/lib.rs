@@ -14,7 +14,7 @@ mod worker; //     An I/O thread: read, parse, run, reply.
 mod accept; //     New connections on their way to a worker.
 mod clients; //    Client connections, as other threads see them.
 mod host; //       The node, as a running command sees it.
-mod news; //       The node's knowledge of its cluster beyond the map.
+mod cluster_view; //       The node's knowledge of its cluster beyond the map.
 mod config; //     Settings that change at run time.
 mod cluster_settings; // Settings of the whole cluster, as documents of the map.
 mod question; //   A question whose answer a command waits for.

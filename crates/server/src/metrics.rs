@@ -58,7 +58,7 @@ impl HttpSource for Shared {
     }
 
     fn readiness(&self) -> NodeReadiness {
-        match self.outlook.progress() {
+        match self.startup.progress() {
             _ if self.is_stopping() => NodeReadiness::NotReady("stopping"),
             StartupPhase::Joining => NodeReadiness::NotReady("joining the cluster"),
             StartupPhase::Linking { .. } => {

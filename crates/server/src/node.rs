@@ -29,6 +29,7 @@ use store::{Garbage, Seed};
 
 use crate::any_port;
 use crate::clients::Clients;
+use crate::cluster_view::ClusterView;
 use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::{Data, run_mover};
@@ -44,7 +45,6 @@ use crate::log;
 use crate::mailbox::{Mail, Mailboxes};
 use crate::memory::MemoryProbe;
 use crate::merge::Merging;
-use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{self, ControlHandle, DataPlane, PeerStart, Prepared, Running, StartupPhase};
 use crate::pubsub::Exchange;
@@ -149,10 +149,11 @@ impl Node {
             None => identify(&settings, ports),
         };
         let mut identity = identity.map_err(StartError::Refused)?;
-        let line = peer::prepare().map_err(failed)?;
+        let prepared = peer::prepare().map_err(failed)?;
         // 3) Start the threads; they serve no client yet.
+        let control = prepared.control_handle.clone();
         let (node, parts) =
-            Node::prepare(options, client_addr, &identity, life.as_deref(), line.line.clone())?;
+            Node::prepare(options, client_addr, &identity, life.as_deref(), control)?;
         identity.me.at.http = node.http_addr().map_or(0, |addr| addr.port());
         let copies = life.as_mut().and_then(|life| life.copies.take());
         let carried =
@@ -165,7 +166,7 @@ impl Node {
             };
             let place = enter(identity, &settings).map_err(StartError::Refused)?;
             let offers = found.as_ref().map(keep::RestoredCopies::offers).unwrap_or_default();
-            node.take_place(place, others.map(|bound| bound.listener), line, offers)?;
+            node.take_place(place, others.map(|bound| bound.listener), prepared, offers)?;
             node.bring_back(found.as_ref()).map_err(StartError::Refused)
         });
         if let Err(error) = begun {
@@ -232,10 +233,10 @@ impl Node {
             client_addr,
             config_file: options.config_file,
             control,
-            outlook: Arc::default(),
+            startup: Arc::default(),
             merging: Merging::default(),
             guesses: Arc::default(),
-            news: News::default(),
+            cluster_view: ClusterView::default(),
             timers: Arc::clone(&timers.hub),
             settings: ArcSwap::from_pointee(settings),
         });
@@ -278,7 +279,7 @@ impl Node {
         &self,
         place: Membership,
         listener: Option<TcpListener>,
-        line: Prepared,
+        prepared: Prepared,
         offers: Vec<KeptCopy>,
     ) -> Result<(), StartError> {
         let Membership { start, roster, directory, unheard } = place;
@@ -288,11 +289,11 @@ impl Node {
             self.shared.data.lease.set(Moment::START);
         }
         let secret = self.shared.settings.load().secret.clone();
-        let outlook = Arc::clone(&self.shared.outlook);
-        let beginning = PeerStart { start, roster, secret, directory, listener, outlook };
-        report_to(&self.shared.data, line.line.clone());
+        let startup = Arc::clone(&self.shared.startup);
+        let beginning = PeerStart { start, roster, secret, directory, listener, startup };
+        report_to(&self.shared.data, prepared.control_handle.clone());
         let data = Arc::clone(&self.shared) as Arc<dyn DataPlane>;
-        let running = peer::start(line, beginning, data);
+        let running = peer::start(prepared, beginning, data);
         let failed = |error| StartError::Address { addr: self.client_addr, error };
         let running = running.map_err(failed)?;
         self.shared.timers.link_with(running.link_maker());
@@ -305,7 +306,7 @@ impl Node {
     fn wait_for_place(&self, unheard: &Unheard) -> Result<(), StartError> {
         let begun = Instant::now();
         loop {
-            let progress = self.shared.outlook.wait(LOOK_AGAIN);
+            let progress = self.shared.startup.wait(LOOK_AGAIN);
             let waits = match &progress {
                 StartupPhase::Ready => {
                     self.shared.timers.wait_for_map();
@@ -411,7 +412,7 @@ impl Node {
             peers.stop();
             *self.saved.lock() = peers.wait();
         }
-        let gone = match self.shared.outlook.progress() {
+        let gone = match self.shared.startup.progress() {
             StartupPhase::Gone(gone) => Some(gone),
             StartupPhase::Joining
             | StartupPhase::Linking { .. }

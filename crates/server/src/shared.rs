@@ -16,13 +16,13 @@ use net::Guesses;
 use settings::Settings;
 
 use crate::clients::Clients;
+use crate::cluster_view::ClusterView;
 use crate::command_env::command_env;
 use crate::config::ConfigChanges;
 use crate::counters::AllCounters;
 use crate::data::Data;
 use crate::mailbox::Mailboxes;
 use crate::merge::Merging;
-use crate::news::News;
 use crate::pause::Pauses;
 use crate::peer::{ControlHandle, StartupState};
 use crate::pubsub::Exchange;
@@ -37,11 +37,11 @@ pub(crate) struct Shared {
     /// Channel to the control thread.
     pub control: ControlHandle,
     /// The node's progress in entering its cluster.
-    pub outlook: Arc<StartupState>,
+    pub startup: Arc<StartupState>,
     /// Data handed over by, or to, another side of the cluster.
     pub merging: Merging,
     /// Other knowledge about the other nodes.
-    pub news: News,
+    pub cluster_view: ClusterView,
     pub table: Table,
     pub clients: Clients,
     pub pauses: Pauses,
@@ -80,7 +80,7 @@ impl Shared {
 
     /// Returns the status of the cluster, as this node knows it.
     pub(crate) fn status(&self) -> Status {
-        self.news.status(&self.data, &self.merging, self.vitals())
+        self.cluster_view.status(&self.data, &self.merging, self.vitals())
     }
 
     /// Asks all threads to end.

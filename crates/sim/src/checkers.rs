@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::balance::{Attempt, BalanceMessage};
+use cluster::balance::{BalanceMessage, MoveId};
 use cluster::map::{Change, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId};
 use placement::Hashmask;
 
@@ -20,7 +20,7 @@ impl Checkers {
         Checkers { once: MovedOnce::default() }
     }
 
-    pub(crate) fn fill_starts(&self, running: &BTreeMap<Attempt, Fill>, fill: &Fill) {
+    pub(crate) fn fill_starts(&self, running: &BTreeMap<MoveId, Fill>, fill: &Fill) {
         one_move_at_a_time(running, fill);
     }
 
@@ -58,7 +58,7 @@ impl Checkers {
 }
 
 /// No node ever gives, receives or sends two buckets at once; those of one move are copied one after the other.
-fn one_move_at_a_time(running: &BTreeMap<Attempt, Fill>, fill: &Fill) {
+fn one_move_at_a_time(running: &BTreeMap<MoveId, Fill>, fill: &Fill) {
     let parts = |fill: &Fill| BTreeSet::from([fill.giver, fill.taker, fill.source]);
     for other in running.values() {
         let apart = parts(other).is_disjoint(&parts(fill));

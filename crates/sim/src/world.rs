@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cluster::Moment;
 use cluster::balance::{
-    Attempt, BalanceAction, BalanceInput, BalanceMessage, Balancer, Decision, Timer,
+    BalanceAction, BalanceInput, BalanceMessage, Balancer, Decision, MoveId, Timer,
 };
 use cluster::map::{Change, ChangeOutcome, Epoch, LeaveWay, Map, Member, NodeId};
 
@@ -28,8 +28,8 @@ pub struct World {
     log: Log,
     nodes: BTreeMap<NodeId, Node>,
     links: Links<NodeId, Moment>,
-    /// Fills under way, by attempt.
-    fills: BTreeMap<Attempt, Fill>,
+    /// Fills under way, by move.
+    fills: BTreeMap<MoveId, Fill>,
     proposals_in_flight: usize,
     checkers: Checkers,
     moved: Moved,
@@ -72,7 +72,7 @@ pub struct Moved {
 
 enum Event {
     Input { node: NodeId, input: BalanceInput },
-    FillEnds { attempt: Attempt },
+    FillEnds { move_id: MoveId },
     Commit { planned_at: Option<Epoch>, changes: Vec<Change> },
     Map { node: NodeId, version: Rc<Version> },
     LinksUp { node: NodeId },
@@ -138,7 +138,7 @@ impl World {
         self.now = at;
         match event {
             Event::Input { node, input } => self.input(node, input),
-            Event::FillEnds { attempt } => self.end_fill(attempt),
+            Event::FillEnds { move_id } => self.end_fill(move_id),
             Event::Commit { planned_at, changes } => {
                 self.proposals_in_flight -= 1;
                 self.commit(planned_at, &changes);
@@ -227,17 +227,17 @@ impl World {
         match action {
             BalanceAction::Send { to, message } => self.send(node, to, version, message),
             BalanceAction::SetTimer { timer, after } => self.set_timer(node, timer, after),
-            BalanceAction::StartFill { attempt, buckets, taker } => {
-                let fill = Fill { source: node, taker, giver: attempt.giver, buckets };
-                self.start_fill(attempt, fill);
+            BalanceAction::StartFill { move_id, buckets, taker } => {
+                let fill = Fill { source: node, taker, giver: move_id.giver, buckets };
+                self.start_fill(move_id, fill);
             }
-            BalanceAction::NarrowFill { attempt, buckets } => {
-                if let Some(fill) = self.fills.get_mut(&attempt).filter(|it| it.source == node) {
+            BalanceAction::NarrowFill { move_id, buckets } => {
+                if let Some(fill) = self.fills.get_mut(&move_id).filter(|it| it.source == node) {
                     fill.buckets.retain(|bucket| buckets.contains(bucket));
                 }
             }
-            BalanceAction::CancelFill { attempt } => {
-                self.fills.remove(&attempt);
+            BalanceAction::CancelFill { move_id } => {
+                self.fills.remove(&move_id);
             }
             BalanceAction::Propose { planned_at, changes } => {
                 self.proposals_in_flight += 1;
@@ -265,30 +265,30 @@ impl World {
         self.push(after, Event::Input { node, input: BalanceInput::Timer(timer) });
     }
 
-    fn start_fill(&mut self, attempt: Attempt, fill: Fill) {
+    fn start_fill(&mut self, move_id: MoveId, fill: Fill) {
         // Giver or taker may have forgotten the move before the source hears of it: then they discard what
         // the source sends.
         let expects = |node: NodeId| {
             let engagement = self.nodes.get(&node).and_then(|node| node.balancer.engagement());
-            engagement.is_some_and(|engagement| engagement.attempt == attempt)
+            engagement.is_some_and(|engagement| engagement.move_id == move_id)
         };
         if expects(fill.taker) && expects(fill.giver) {
             self.checkers.fill_starts(&self.fills, &fill);
             let slots: usize = fill.buckets.iter().map(|bucket| bucket.slots().len()).sum();
-            self.fills.insert(attempt, fill);
+            self.fills.insert(move_id, fill);
             let takes = self.weather.fill_of_a_slot * slots as u32;
-            self.push(takes, Event::FillEnds { attempt });
+            self.push(takes, Event::FillEnds { move_id });
         }
     }
 
-    fn end_fill(&mut self, attempt: Attempt) {
-        let Some(Fill { source, mut buckets, .. }) = self.fills.remove(&attempt) else { return };
+    fn end_fill(&mut self, move_id: MoveId) {
+        let Some(Fill { source, mut buckets, .. }) = self.fills.remove(&move_id) else { return };
         // A move that takes long ends before all its buckets are copied.
         if self.weather.cuts_moves_short && self.rng.chance(1, 4) {
             let copied = 1 + self.rng.below(buckets.len().max(1) as u64) as usize;
             buckets.truncate(copied);
         }
-        self.input(source, BalanceInput::FillDone { attempt, buckets });
+        self.input(source, BalanceInput::FillDone { move_id, buckets });
     }
 
     fn commit(&mut self, planned_at: Option<Epoch>, changes: &[Change]) {

@@ -22,7 +22,7 @@ use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Vitals};
 use super::memory::MemoryReport;
 use super::message::{
-    Attempt, BalanceAction, BalanceInput, BalanceMessage, Offered, Refused, Timer,
+    BalanceAction, BalanceInput, BalanceMessage, MoveId, Offered, Refused, Timer,
 };
 use super::pace::Pace;
 use crate::Moment;
@@ -51,7 +51,7 @@ pub struct Balancer {
     /// The number of the timer that counts, and its due time.
     look_number: u64,
     look_at: Moment,
-    attempts: u64,
+    moves_begun: u64,
     rounds: u64,
     last_pings: Option<Moment>,
     turn: Turn,
@@ -100,7 +100,7 @@ impl Balancer {
             was_marked: false,
             look_number: 0,
             look_at: Moment::START,
-            attempts: 0,
+            moves_begun: 0,
             rounds: 0,
             last_pings: None,
             turn: Turn::Mine,
@@ -158,12 +158,12 @@ impl Balancer {
             BalanceInput::Timer(Timer::LevelsDue { round }) => {
                 self.on_levels_due(now, view, round, out);
             }
-            BalanceInput::Timer(Timer::AnswerDue { attempt }) => {
-                self.on_answer_due(now, attempt, out);
+            BalanceInput::Timer(Timer::AnswerDue { move_id }) => {
+                self.on_answer_due(now, move_id, out);
             }
             BalanceInput::MapChanged => self.on_map_changed(now, view, out),
-            BalanceInput::FillDone { attempt, buckets } => {
-                self.on_fill_done(now, view, attempt, &buckets, out);
+            BalanceInput::FillDone { move_id, buckets } => {
+                self.on_fill_done(now, view, move_id, &buckets, out);
             }
             BalanceInput::Stuck { node } => self.backoff.note(now, node),
             BalanceInput::Memory(report) => self.on_memory(now, view, report, out),
@@ -197,31 +197,31 @@ impl Balancer {
             BalanceMessage::Levels { round, levels } => {
                 self.on_levels(now, view, from, round, levels, out);
             }
-            BalanceMessage::Offer { attempt, buckets, basis, what } => {
+            BalanceMessage::Offer { move_id, buckets, basis, what } => {
                 let role = MoveRole::Taking { what };
-                let offer = Engagement { attempt, buckets, basis, taker: self.me, role };
+                let offer = Engagement { move_id, buckets, basis, taker: self.me, role };
                 self.agree_or_refuse(now, view, from, offer, out);
             }
-            BalanceMessage::RequestFill { attempt, buckets, basis, taker } => {
+            BalanceMessage::RequestFill { move_id, buckets, basis, taker } => {
                 let role = MoveRole::Sourcing { proposed: Vec::new() };
-                let wanted = Engagement { attempt, buckets: buckets.clone(), basis, taker, role };
+                let wanted = Engagement { move_id, buckets: buckets.clone(), basis, taker, role };
                 self.agree_or_refuse(now, view, from, wanted, out);
-                if self.is_engaged_in(attempt) {
-                    out.push(BalanceAction::StartFill { attempt, buckets, taker });
+                if self.is_engaged_in(move_id) {
+                    out.push(BalanceAction::StartFill { move_id, buckets, taker });
                 }
             }
-            BalanceMessage::Accept { attempt, levels } => {
-                self.on_accept(now, view, from, attempt, levels, out);
+            BalanceMessage::Accept { move_id, levels } => {
+                self.on_accept(now, view, from, move_id, levels, out);
             }
-            BalanceMessage::Refuse { attempt, because } => {
+            BalanceMessage::Refuse { move_id, because } => {
                 if because == Refused::Full {
                     self.full_until = now + FULL_WAIT;
                 }
-                self.on_refuse(now, from, attempt, out);
+                self.on_refuse(now, from, move_id, out);
             }
-            BalanceMessage::Forget { attempt } => {
-                if self.is_engaged_in(attempt) {
-                    out.push(BalanceAction::CancelFill { attempt });
+            BalanceMessage::Forget { move_id } => {
+                if self.is_engaged_in(move_id) {
+                    out.push(BalanceAction::CancelFill { move_id });
                     self.disengage(now, Pace::Soon, out);
                 }
             }
@@ -238,7 +238,7 @@ impl Balancer {
         wanted: Engagement,
         out: &mut Vec<BalanceAction>,
     ) {
-        let attempt = wanted.attempt;
+        let move_id = wanted.move_id;
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.may_bring_any(self.me);
@@ -257,9 +257,9 @@ impl Balancer {
             None
         };
         if let Some(because) = refusal {
-            return send(out, giver, BalanceMessage::Refuse { attempt, because });
+            return send(out, giver, BalanceMessage::Refuse { move_id, because });
         }
-        send(out, giver, BalanceMessage::Accept { attempt, levels: self.levels(view) });
+        send(out, giver, BalanceMessage::Accept { move_id, levels: self.levels(view) });
         if matches!(wanted.role, MoveRole::Taking { what: Offered::Fill | Offered::Gift }) {
             self.taken_bytes += self.average_copy(view) * wanted.buckets.len() as u64;
         }
@@ -270,14 +270,14 @@ impl Balancer {
         &mut self,
         now: Moment,
         view: PlanView,
-        attempt: Attempt,
+        move_id: MoveId,
         filled: &[Hashmask],
         out: &mut Vec<BalanceAction>,
     ) {
-        if !self.is_engaged_in(attempt) {
+        if !self.is_engaged_in(move_id) {
             return;
         }
-        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        let engagement = self.engagement.as_mut().expect("engaged in this move_id");
         if !engagement.propose_copies(view, filled, out) {
             self.abandon(now, out);
         }
@@ -302,8 +302,8 @@ impl Balancer {
                 return self.abandon(now, out);
             }
             engagement.basis = view.plan.basis();
-            let (attempt, buckets) = (engagement.attempt, engagement.buckets.clone());
-            out.push(BalanceAction::NarrowFill { attempt, buckets });
+            let (move_id, buckets) = (engagement.move_id, engagement.buckets.clone());
+            out.push(BalanceAction::NarrowFill { move_id, buckets });
         }
         engagement.go_on(view, out);
         if engagement.has_failed(view) {
@@ -314,11 +314,11 @@ impl Balancer {
     /// Gives up a move and tells the other participants.
     fn abandon(&mut self, now: Moment, out: &mut Vec<BalanceAction>) {
         let engagement = self.engagement.as_ref().expect("only what was begun is abandoned");
-        let attempt = engagement.attempt;
+        let move_id = engagement.move_id;
         for node in engagement.others(self.me) {
-            send(out, node, BalanceMessage::Forget { attempt });
+            send(out, node, BalanceMessage::Forget { move_id });
         }
-        out.push(BalanceAction::CancelFill { attempt });
+        out.push(BalanceAction::CancelFill { move_id });
         self.disengage(now, Pace::MyTurn, out);
     }
 
@@ -329,7 +329,7 @@ impl Balancer {
         let Some(engagement) = self.engagement.as_ref().filter(|part| part.is_over(view)) else {
             return;
         };
-        let is_giver = engagement.attempt.giver == self.me;
+        let is_giver = engagement.move_id.giver == self.me;
         if engagement.has_given() {
             self.turn = Turn::OfOthers;
         }
@@ -338,9 +338,9 @@ impl Balancer {
 
     // ---- Helpers.
 
-    fn next_attempt(&mut self) -> Attempt {
-        self.attempts += 1;
-        Attempt { giver: self.me, number: self.attempts }
+    fn next_move(&mut self) -> MoveId {
+        self.moves_begun += 1;
+        MoveId { giver: self.me, number: self.moves_begun }
     }
 
     fn levels(&self, view: PlanView) -> LoadLevels {
@@ -349,8 +349,8 @@ impl Balancer {
         LoadLevels::new(view.map.epoch(), view.map.load(self.me), vitals, busy)
     }
 
-    fn is_engaged_in(&self, attempt: Attempt) -> bool {
-        self.engagement.as_ref().is_some_and(|engagement| engagement.attempt == attempt)
+    fn is_engaged_in(&self, move_id: MoveId) -> bool {
+        self.engagement.as_ref().is_some_and(|engagement| engagement.move_id == move_id)
     }
 
     fn disengage(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use placement::Hashmask;
 
 use super::decide::{Decision, PlanView, Step, StepKind};
-use super::message::{Attempt, BalanceAction, Offered};
+use super::message::{BalanceAction, MoveId, Offered};
 use super::plan::BucketPlan;
 use crate::map::{Bucket, Change, DropReason, Epoch, NodeId};
 
 /// A node's part in the one move it takes part in.
 #[derive(Clone, Debug)]
 pub struct Engagement {
-    pub attempt: Attempt,
+    pub move_id: MoveId,
     /// The buckets that move, in the order in which they are copied. Never empty.
     pub buckets: Vec<Hashmask>,
     /// Basis of the plan this move belongs to. If the basis changes, the move ends unless the new plan
@@ -58,7 +58,7 @@ impl Engagement {
     }
 
     fn giver(&self) -> NodeId {
-        self.attempt.giver
+        self.move_id.giver
     }
 
     /// Returns the state of its buckets, without those that were split.

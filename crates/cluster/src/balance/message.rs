@@ -37,34 +37,34 @@ pub enum BalanceMessage {
         levels: LoadLevels,
     },
     Offer {
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
         basis: Epoch,
         what: Offered,
     },
     RequestFill {
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
         basis: Epoch,
         taker: NodeId,
     },
     Accept {
-        attempt: Attempt,
+        move_id: MoveId,
         levels: LoadLevels,
     },
     Refuse {
-        attempt: Attempt,
+        move_id: MoveId,
         because: Refused,
     },
-    /// Cancels the attempt.
+    /// Cancels the move.
     Forget {
-        attempt: Attempt,
+        move_id: MoveId,
     },
 }
 
-/// One attempt of one giver to give buckets away.
+/// Identifies a move of one or several buckets, and its fills: the giver, and how many moves it has begun.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct MoveId {
     pub giver: NodeId,
     pub number: u64,
 }
@@ -101,7 +101,7 @@ pub enum BalanceInput {
     /// The taker has acknowledged the ends of these fills, of those that `BalanceAction::StartFill`
     /// asked for. No others will follow.
     FillDone {
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
     },
     /// A node has acknowledged nothing from this one for a while: fills to it are put off, with a
@@ -132,7 +132,7 @@ pub enum Timer {
     /// Decide with the load levels received so far.
     LevelsDue { round: u64 },
     /// Give up waiting for an answer.
-    AnswerDue { attempt: Attempt },
+    AnswerDue { move_id: MoveId },
 }
 
 /// All actions a balancer can request.
@@ -148,19 +148,19 @@ pub enum BalanceAction {
     },
     /// Copy the buckets from this node to the taker, one after the other.
     StartFill {
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
         taker: NodeId,
     },
     /// Of this fill only these buckets are still wanted.
     NarrowFill {
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
     },
     /// This node no longer takes part in a fill, as source, taker or giver: the fill ends, and the
     /// taker frees the data it received.
     CancelFill {
-        attempt: Attempt,
+        move_id: MoveId,
     },
     /// Append these changes to the log, as one entry (`Map::apply_entry`). They may be of many buckets.
     Propose {

@@ -13,7 +13,7 @@ use super::membership::Absence;
 use super::{Action, Control, Message};
 use crate::Moment;
 use crate::balance::{
-    self, Attempt, Balancer, Condition, MoveRole, Plan, PlanView, SizeReport, Timer,
+    self, Balancer, Condition, MoveId, MoveRole, Plan, PlanView, SizeReport, Timer,
 };
 use crate::consensus::LogEntry;
 use crate::data::Order;
@@ -30,9 +30,9 @@ pub(super) struct Balancing {
     basis: Option<Arc<Map>>,
     plan: Option<Arc<Plan>>,
     /// Fills from this node, each with its buckets and taker.
-    fills: BTreeMap<Attempt, (Vec<Hashmask>, NodeId)>,
+    fills: BTreeMap<MoveId, (Vec<Hashmask>, NodeId)>,
     /// The move this node takes part in, and the time of its next check of the others.
-    engaged: Option<(Attempt, Moment)>,
+    engaged: Option<(MoveId, Moment)>,
     /// True while this node holds timers that others must take over before it may leave.
     pub(super) holds_timers: bool,
 }
@@ -117,12 +117,12 @@ impl Control {
     pub(super) fn on_balance(&mut self, from: NodeId, message: balance::BalanceMessage) {
         // A node that has just joined has no lease for a moment: clients would wait for it.
         let is_unfit = self.condition() == Condition::Sick || !self.holds_lease();
-        if let balance::BalanceMessage::Offer { attempt, .. } = message
+        if let balance::BalanceMessage::Offer { move_id, .. } = message
             && is_unfit
         {
             // The giver has possibly not asked for load levels.
             let because = balance::Refused::Busy;
-            let refusal = balance::BalanceMessage::Refuse { attempt, because };
+            let refusal = balance::BalanceMessage::Refuse { move_id, because };
             return self.send(from, Message::Balance(refusal));
         }
         self.feed_balancer(balance::BalanceInput::Message { from, message });
@@ -136,16 +136,16 @@ impl Control {
             balance::BalanceAction::SetTimer { timer, after } => {
                 self.balancing.set_timer(self.now + after, timer);
             }
-            balance::BalanceAction::StartFill { attempt, buckets, taker } => {
-                self.balancing.fills.insert(attempt, (buckets.clone(), taker));
-                self.out.push(Action::Order(Order::Fill { attempt, buckets, taker }));
+            balance::BalanceAction::StartFill { move_id, buckets, taker } => {
+                self.balancing.fills.insert(move_id, (buckets.clone(), taker));
+                self.out.push(Action::Order(Order::Fill { move_id, buckets, taker }));
             }
-            balance::BalanceAction::NarrowFill { attempt, buckets } => {
-                if self.balancing.fills.contains_key(&attempt) {
-                    self.out.push(Action::Order(Order::Narrow { attempt, buckets }));
+            balance::BalanceAction::NarrowFill { move_id, buckets } => {
+                if self.balancing.fills.contains_key(&move_id) {
+                    self.out.push(Action::Order(Order::Narrow { move_id, buckets }));
                 }
             }
-            balance::BalanceAction::CancelFill { attempt } => self.cancel_fill(attempt),
+            balance::BalanceAction::CancelFill { move_id } => self.cancel_fill(move_id),
             balance::BalanceAction::Propose { planned_at, changes } => {
                 if let [Change::Leave { way, .. }] = changes[..] {
                     return self.propose_to_leave(way);
@@ -194,8 +194,8 @@ impl Control {
     // ---- Fills.
 
     /// Handles the end of a fill: these buckets are copied, each at this epoch of it.
-    pub(super) fn on_fill_done(&mut self, attempt: Attempt, filled: &[(Hashmask, Epoch)]) {
-        let Some((_, taker)) = self.balancing.fills.get(&attempt) else { return };
+    pub(super) fn on_fill_done(&mut self, move_id: MoveId, filled: &[(Hashmask, Epoch)]) {
+        let Some((_, taker)) = self.balancing.fills.get(&move_id) else { return };
         let taker = *taker;
         // The taker keeps its copy only for that epoch.
         let is_kept = |(bucket, epoch): &&(Hashmask, Epoch)| {
@@ -205,39 +205,39 @@ impl Control {
         let kept = filled.iter().filter(is_kept).map(|(bucket, _)| *bucket);
         let buckets: Vec<Hashmask> = kept.collect();
         if buckets.is_empty() {
-            return self.on_fill_failed(attempt);
+            return self.on_fill_failed(move_id);
         }
-        self.feed_balancer(balance::BalanceInput::FillDone { attempt, buckets: buckets.clone() });
+        self.feed_balancer(balance::BalanceInput::FillDone { move_id, buckets: buckets.clone() });
         let proposed = |bucket: &Hashmask| self.proposals.adds(*bucket, taker).is_some();
         let unwanted: Vec<Hashmask> = buckets.into_iter().filter(|it| !proposed(it)).collect();
-        if let Some((fills, _)) = self.balancing.fills.get_mut(&attempt) {
+        if let Some((fills, _)) = self.balancing.fills.get_mut(&move_id) {
             fills.retain(|bucket| !unwanted.contains(bucket));
             if fills.is_empty() {
-                self.balancing.fills.remove(&attempt);
+                self.balancing.fills.remove(&move_id);
             }
         }
         self.void_adds(&unwanted, taker);
     }
 
-    pub(super) fn on_fill_failed(&mut self, attempt: Attempt) {
-        self.balancing.fills.remove(&attempt);
-        let Some(engagement) = self.engagement().filter(|it| it.attempt == attempt) else {
+    pub(super) fn on_fill_failed(&mut self, move_id: MoveId) {
+        self.balancing.fills.remove(&move_id);
+        let Some(engagement) = self.engagement().filter(|it| it.move_id == move_id) else {
             return;
         };
-        let others = [attempt.giver, engagement.taker];
-        let forget = balance::BalanceMessage::Forget { attempt };
+        let others = [move_id.giver, engagement.taker];
+        let forget = balance::BalanceMessage::Forget { move_id };
         self.send_all(others, &Message::Balance(forget.clone()));
         let from = self.me.id;
         self.feed_balancer(balance::BalanceInput::Message { from, message: forget });
     }
 
-    fn cancel_fill(&mut self, attempt: Attempt) {
-        self.out.push(Action::Order(Order::Cancel { attempt }));
-        let Some((buckets, taker)) = self.balancing.fills.get(&attempt) else { return };
+    fn cancel_fill(&mut self, move_id: MoveId) {
+        self.out.push(Action::Order(Order::Cancel { move_id }));
+        let Some((buckets, taker)) = self.balancing.fills.get(&move_id) else { return };
         let (mut proposed, taker) = (buckets.clone(), *taker);
         proposed.retain(|bucket| self.proposals.adds(*bucket, taker).is_some());
         if !proposed.is_empty() {
-            self.balancing.fills.remove(&attempt);
+            self.balancing.fills.remove(&move_id);
             self.void_adds(&proposed, taker);
         }
     }
@@ -283,31 +283,31 @@ impl Control {
     // ---- Detecting moves that only one side still waits for.
 
     fn note_engagement(&mut self) {
-        let attempt = self.engagement().map(|engagement| engagement.attempt);
-        if self.balancing.engaged.map(|(attempt, _)| attempt) != attempt {
+        let move_id = self.engagement().map(|engagement| engagement.move_id);
+        if self.balancing.engaged.map(|(move_id, _)| move_id) != move_id {
             let check_at = self.now + ENGAGED_CHECK;
-            self.balancing.engaged = attempt.map(|attempt| (attempt, check_at));
+            self.balancing.engaged = move_id.map(|move_id| (move_id, check_at));
         }
     }
 
     fn check_engagement(&mut self) {
-        let Some((attempt, at)) = self.balancing.engaged.filter(|(_, at)| *at <= self.now) else {
+        let Some((move_id, at)) = self.balancing.engaged.filter(|(_, at)| *at <= self.now) else {
             return;
         };
-        self.balancing.engaged = Some((attempt, at.max(self.now) + ENGAGED_CHECK));
+        self.balancing.engaged = Some((move_id, at.max(self.now) + ENGAGED_CHECK));
         let Some(engagement) = self.engagement() else { return };
         let others = match &engagement.role {
             // Not agreed on yet: the asking node times out by itself.
             MoveRole::AwaitingTaker { .. } | MoveRole::AwaitingSource { .. } => return,
             MoveRole::Giving { step, .. } => vec![step.taker, step.source],
-            MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => vec![attempt.giver],
+            MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => vec![move_id.giver],
         };
-        self.send_all(others, &Message::Engaged { attempt });
+        self.send_all(others, &Message::Engaged { move_id });
     }
 
-    pub(super) fn on_engaged(&mut self, from: NodeId, attempt: Attempt) {
-        if self.engagement().is_none_or(|engagement| engagement.attempt != attempt) {
-            let message = balance::BalanceMessage::Forget { attempt };
+    pub(super) fn on_engaged(&mut self, from: NodeId, move_id: MoveId) {
+        if self.engagement().is_none_or(|engagement| engagement.move_id != move_id) {
+            let message = balance::BalanceMessage::Forget { move_id };
             self.send(from, Message::Balance(message));
         }
     }

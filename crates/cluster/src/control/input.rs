@@ -13,7 +13,7 @@ use super::message::{JoinAnswer, JoinRequest, Message};
 use super::recreate::KeptCopy;
 use super::skew::Skew;
 use crate::Moment;
-use crate::balance::{Attempt, MemoryReport, SizeReport, Vitals};
+use crate::balance::{MemoryReport, MoveId, SizeReport, Vitals};
 use crate::consensus::{LogEntry, Persist};
 use crate::data::{BucketLag, Order, Report};
 use crate::map::{
@@ -33,11 +33,11 @@ pub enum Input {
     /// of which named this epoch of the bucket. Both remain true until the bucket has a later epoch; this
     /// node ensures that it gets one.
     FillDone {
-        attempt: Attempt,
+        move_id: MoveId,
         filled: Vec<(Hashmask, Epoch)>,
     },
     FillFailed {
-        attempt: Attempt,
+        move_id: MoveId,
     },
     /// Nothing runs on these paused buckets any more, and all their effects are acknowledged.
     Drained {
@@ -108,8 +108,8 @@ pub enum Input {
 impl From<Report> for Input {
     fn from(report: Report) -> Input {
         match report {
-            Report::FillDone { attempt, filled } => Input::FillDone { attempt, filled },
-            Report::FillFailed { attempt } => Input::FillFailed { attempt },
+            Report::FillDone { move_id, filled } => Input::FillDone { move_id, filled },
+            Report::FillFailed { move_id } => Input::FillFailed { move_id },
             Report::Drained { buckets } => Input::Drained { buckets },
             Report::BackupLag { to, remaining_bytes, lags } => {
                 Input::BackupLag { to, remaining_bytes, lags }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recreate::KeptCopy;
 use super::version::ProtocolRange;
-use crate::balance::{self, Attempt, SizeReport};
+use crate::balance::{self, MoveId, SizeReport};
 use crate::consensus::{LogEntry, RaftMessage};
 use crate::data::BucketLag;
 use crate::map::{ClusterId, Generation, LogIndex, Member};
@@ -65,7 +65,7 @@ pub enum Message {
     Balance(balance::BalanceMessage),
     /// The sender takes part in this move. A receiver that does not answers with `Forget`.
     Engaged {
-        attempt: Attempt,
+        move_id: MoveId,
     },
     JoinAsk {
         number: u64,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use placement::{Hashmask, Slot};
 use store::{Applied, Version};
 
-use super::settle::must_settle;
+use super::reconcile::must_reconcile;
 use super::{Outgoing, Plane, me_in, slots_of};
 use crate::map::{Bucket, Epoch, Map, Member, NodeId};
 use crate::replication::{LinkId, Role};
@@ -81,7 +81,7 @@ impl MapView<'_> {
 
 fn follow_bucket<P: Plane>(
     plane: &P,
-    outlook: &MapView<'_>,
+    view: &MapView<'_>,
     bucket: &Bucket,
     outgoing: &[Outgoing],
     inherits: bool,
@@ -90,7 +90,7 @@ fn follow_bucket<P: Plane>(
     let fill_to = downstream_to_keep(bucket, outgoing);
     for slot in slots_of(bucket.hashmask) {
         plane.with_slot(slot, |state| {
-            match outlook.me {
+            match view.me {
                 Some(me) => state.replica.follow(bucket, me, fill_to, inherits, plane),
                 None => state.replica.stand_aside(bucket, plane),
             }
@@ -99,7 +99,7 @@ fn follow_bucket<P: Plane>(
             }
             plane.publish_counts(slot, state);
         });
-        set_retention(plane, slot, outlook, bucket, applied);
+        set_retention(plane, slot, view, bucket, applied);
     }
 }
 
@@ -107,18 +107,18 @@ fn follow_bucket<P: Plane>(
 fn set_retention<P: Plane>(
     plane: &P,
     slot: Slot,
-    outlook: &MapView<'_>,
+    view: &MapView<'_>,
     bucket: &Bucket,
     applied: &mut impl FnMut(Applied),
 ) {
     plane.with_slot(slot, |state| {
-        if !outlook.keeps(bucket)
+        if !view.keeps(bucket)
             && let Some(done) = state.drop_stale(plane.seed())
         {
             applied(done);
         }
         let since = state.table.version();
-        state.replica.remember_removals(outlook.is_missed(bucket).then_some(since));
+        state.replica.remember_removals(view.is_missed(bucket).then_some(since));
     });
 }
 
@@ -162,7 +162,7 @@ fn inherits(plane: &impl Plane, bucket: &Bucket, map: &Map, then: Option<&MapVie
     let Some(then) = then else { return false };
     let known = then.map.bucket_of(first);
     let is_new = bucket.primary() == Some(plane.me()) && known.primary() != Some(plane.me());
-    is_new && must_settle(known, bucket, has_lived_on(known.primary(), then.map, map))
+    is_new && must_reconcile(known, bucket, has_lived_on(known.primary(), then.map, map))
 }
 
 /// Returns whether the node was a member in both maps and at all times between.

@@ -9,11 +9,12 @@ use store::{Applied, DecodeError, Touch, Version};
 
 use super::replace::SlotReplacement;
 use super::{Plane, SlotState, me_in, slots_of};
+use crate::balance::MoveId;
 use crate::fill::{FillOutcome, FillReceived, FillTaker};
 use crate::map::{Epoch, LogIndex, Map, NodeId, Peer};
 use crate::replication::{
-    BackFrame, FillId, Frame, FrameNumber, FrameParts, Inbox, Received, ReceivingSlot,
-    RecordedUnit, Role, receive_effects, receive_images, slot_of_unit,
+    BackFrame, Frame, FrameNumber, FrameParts, Inbox, Received, ReceivingSlot, RecordedUnit, Role,
+    receive_effects, receive_images, slot_of_unit,
 };
 
 /// The intake from one boot of another node. It outlives a connection.
@@ -43,7 +44,7 @@ pub struct Intake {
 #[derive(Default)]
 struct StandingRefusals {
     slots: BTreeMap<Slot, (FrameNumber, LogIndex)>,
-    fill: Option<FillId>,
+    fill: Option<MoveId>,
 }
 
 impl StandingRefusals {
@@ -72,7 +73,7 @@ pub enum FrameOutcome {
     /// The frame is invalid: the connection is closed.
     Garbled,
     /// A message published on another node, for subscribers here.
-    News(Vec<u8>),
+    Pubsub(Vec<u8>),
     /// This node is about to become primary of this bucket: its slots await the promotion.
     AnnouncePromotion {
         bucket: Hashmask,
@@ -119,7 +120,7 @@ impl Intake {
         self.unsent.drain(..).chain(ack).for_each(|answer| answer.write(back));
     }
 
-    fn refuse_fill(&mut self, fill: FillId) {
+    fn refuse_fill(&mut self, fill: MoveId) {
         self.refused.fill = Some(fill);
         self.unsent.push(BackFrame::FillRefused { fill });
     }
@@ -173,7 +174,7 @@ impl Intake {
             Frame::AnnouncePromotion { bucket, epoch } => {
                 return on_promotion_announced(bucket, epoch, apply_context.plane);
             }
-            Frame::News { bytes } => return FrameOutcome::News(bytes.to_vec()),
+            Frame::Pubsub { bytes } => return FrameOutcome::Pubsub(bytes.to_vec()),
             Frame::Compare { reign, slot, position } => {
                 let received = apply_context.on_slot(slot, |to, _| to.compare(reign, position));
                 return self.judge(&received, number, slot);
@@ -300,7 +301,7 @@ impl Intake {
 
     fn go_on(
         &mut self,
-        fill: FillId,
+        fill: MoveId,
         frame: &Frame<'_>,
         apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) -> Result<(), DecodeError> {
@@ -363,7 +364,7 @@ impl Intake {
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
             | Frame::AnnouncePromotion { .. }
-            | Frame::News { .. }
+            | Frame::Pubsub { .. }
             | Frame::Part { .. }
             | Frame::LastPart { .. } => Ok(()),
         }
@@ -378,7 +379,7 @@ impl Intake {
     /// Cancels a fill, unless it has ended: then only the map can cancel it.
     fn cancel(
         &mut self,
-        fill: FillId,
+        fill: MoveId,
         apply_context: &mut ApplyContext<'_, impl Plane, impl FnMut(Applied)>,
     ) {
         let is_open = |taker: &mut FillTaker| taker.fill == fill && !taker.has_ended();
@@ -496,6 +497,6 @@ fn slot_of_fill(frame: &Frame<'_>) -> Option<Slot> {
         | Frame::AnnouncePromotion { .. }
         | Frame::Part { .. }
         | Frame::LastPart { .. }
-        | Frame::News { .. } => None,
+        | Frame::Pubsub { .. } => None,
     }
 }

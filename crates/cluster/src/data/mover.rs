@@ -12,13 +12,13 @@ use placement::{Hashmask, Slot};
 
 use super::lag::BucketLag;
 use super::pending::Pending;
+use super::reconcile::Reconciliations;
 use super::refusals::refused_slots;
-use super::settle::Settlements;
 use super::tombstones::TombstoneLimits;
 use super::window::Window;
 use super::{Plane, me_in, slots_of};
 use crate::Moment;
-use crate::balance::Attempt;
+use crate::balance::MoveId;
 use crate::fill::Sent;
 use crate::map::{Epoch, NodeId};
 use crate::replication::{Frame, FrameNumber, LinkId, Position, Role, SlotReplica};
@@ -29,11 +29,11 @@ use fills::Filling;
 pub enum Order {
     /// Copy the buckets from this node to the taker, one after the other; then `Report::FillDone` or
     /// `FillFailed`.
-    Fill { attempt: Attempt, buckets: Vec<Hashmask>, taker: NodeId },
+    Fill { move_id: MoveId, buckets: Vec<Hashmask>, taker: NodeId },
     /// Of that fill only these buckets are still wanted.
-    Narrow { attempt: Attempt, buckets: Vec<Hashmask> },
+    Narrow { move_id: MoveId, buckets: Vec<Hashmask> },
     /// This node's part in that fill is over, whatever it was.
-    Cancel { attempt: Attempt },
+    Cancel { move_id: MoveId },
     /// Stop running commands on these buckets, each at this epoch of it, and park the commands;
     /// `Report::Drained` when everything is acknowledged. This node serves a bucket again only at a later
     /// epoch in which it is still the primary.
@@ -46,11 +46,11 @@ pub enum MoverInput {
     Order(Order),
     /// A taker has refused the fill.
     FillRefused {
-        fill: Attempt,
+        fill: MoveId,
     },
     /// A taker has a copy of a slot from an earlier membership.
     StaleCopy {
-        fill: Attempt,
+        fill: MoveId,
         slot: Slot,
         position: Position,
     },
@@ -70,11 +70,11 @@ pub enum MoverInput {
 pub enum Report {
     /// The taker has these buckets of the fill, each at this epoch of it. The others are not copied.
     FillDone {
-        attempt: Attempt,
+        move_id: MoveId,
         filled: Vec<(Hashmask, Epoch)>,
     },
     FillFailed {
-        attempt: Attempt,
+        move_id: MoveId,
     },
     Drained {
         buckets: Vec<(Hashmask, Epoch)>,
@@ -130,7 +130,7 @@ pub struct Mover {
     pending_promotions: Vec<PendingPromotion>,
     /// Promotions that nothing waits for any more, since the last `take_promotions_over`.
     promotions_over: usize,
-    settlements: Settlements,
+    reconciliations: Reconciliations,
     pending: Pending,
     look_due: Moment,
     window: Window,
@@ -151,7 +151,7 @@ impl Mover {
             pausing: Vec::new(),
             pending_promotions: Vec::new(),
             promotions_over: 0,
-            settlements: Settlements::default(),
+            reconciliations: Reconciliations::default(),
             pending: Pending::default(),
             look_due: now,
             window: Window::default(),
@@ -166,7 +166,7 @@ impl Mover {
     /// Returns whether there is work that does not wait for the map.
     pub fn is_busy(&self) -> bool {
         self.is_pausing()
-            || !self.settlements.is_empty()
+            || !self.reconciliations.is_empty()
             || self.filling.as_ref().is_some_and(|filling| !filling.is_reported())
     }
 
@@ -189,12 +189,12 @@ impl Mover {
         match input {
             MoverInput::Order(order) => self.carry_out(now, order, plane),
             MoverInput::FillRefused { fill } => {
-                if self.filling.as_ref().is_some_and(|filling| filling.attempt == fill) {
+                if self.filling.as_ref().is_some_and(|filling| filling.move_id == fill) {
                     self.fail_fill(plane);
                 }
             }
             MoverInput::StaleCopy { fill, slot, position } => {
-                let filling = self.filling.as_mut().filter(|it| it.attempt == fill);
+                let filling = self.filling.as_mut().filter(|it| it.move_id == fill);
                 if let Some(source) = filling.and_then(Filling::source_mut) {
                     source.note_kept(slot, position);
                 }
@@ -210,19 +210,19 @@ impl Mover {
             MoverInput::MapChanged => {
                 self.follow_map(plane);
                 self.forget_pending_promotions(now, plane);
-                self.settlements.follow(&plane.map(), plane);
+                self.reconciliations.follow(&plane.map(), plane);
             }
         }
     }
 
     fn carry_out(&mut self, now: Moment, order: Order, plane: &impl Plane) {
         match order {
-            Order::Fill { attempt, buckets, taker } => {
-                self.start_fill(now, attempt, buckets, taker, plane);
+            Order::Fill { move_id, buckets, taker } => {
+                self.start_fill(now, move_id, buckets, taker, plane);
             }
-            Order::Narrow { attempt, buckets } => self.narrow_fill(attempt, &buckets),
-            Order::Cancel { attempt } => {
-                if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
+            Order::Narrow { move_id, buckets } => self.narrow_fill(move_id, &buckets),
+            Order::Cancel { move_id } => {
+                if self.filling.as_ref().is_some_and(|filling| filling.move_id == move_id) {
                     self.stop_fill(plane);
                 }
             }
@@ -234,7 +234,7 @@ impl Mover {
     pub fn go_on(&mut self, now: Moment, plane: &impl Plane) {
         self.fill_on(now, plane);
         self.report_drained(plane);
-        self.settlements.go_on(&plane.map(), plane);
+        self.reconciliations.go_on(&plane.map(), plane);
         plane.flush();
         if self.look_due <= now {
             self.look_due = now + LOOK_INTERVAL;
@@ -331,8 +331,9 @@ impl Mover {
             let follows = |bucket: Hashmask| {
                 let slots = bucket.slots();
                 // A slot that differs after a failover is sent again; its backup is not dropped.
-                let settles = self.settlements.concerns(bucket);
-                !is_stuck && (settles || refused.iter().all(|slot| !slots.contains(&slot.number())))
+                let reconciles = self.reconciliations.concerns(bucket);
+                !is_stuck
+                    && (reconciles || refused.iter().all(|slot| !slots.contains(&slot.number())))
             };
             let mine = map.buckets().filter(|bucket| bucket.primary() == Some(me));
             let mine = mine.filter(|bucket| bucket.backups().contains(&node));
@@ -356,10 +357,10 @@ fn is_drained(pausing: &Pausing, plane: &impl Plane) -> bool {
     }
     let slot_is_drained = |slot| {
         plane.with_slot(slot, |state| {
-            // A bucket that was settling when the pause was ordered is paused once it has settled.
+            // A bucket that was reconciling when the pause was ordered is paused once it has reconciled.
             state.replica.pause();
-            let settles = state.replica.role() == Role::Reconciling;
-            !settles && state.replica.is_drained(|link| plane.acked(link))
+            let reconciles = state.replica.role() == Role::Reconciling;
+            !reconciles && state.replica.is_drained(|link| plane.acked(link))
         })
     };
     plane.with_moves(|_| {

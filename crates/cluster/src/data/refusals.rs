@@ -31,7 +31,7 @@ impl Refusals {
 
 /// Returns the slots of which the other end has refused something that still matters, and forgets the others.
 pub(super) fn refused_slots(plane: &impl Plane, link: LinkId) -> Vec<Slot> {
-    let mut known = plane.refused(link);
+    let mut known = plane.refused_slots(link);
     known.retain(|slot| {
         plane.with_slot(*slot, |state| {
             let matters = state.replica.is_refused(link);

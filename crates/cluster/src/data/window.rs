@@ -87,7 +87,7 @@ mod tests {
     const NONE: FrameNumber = FrameNumber(0);
 
     fn write(outbox: &mut Outbox) {
-        outbox.push(&Frame::News { bytes: b"written" });
+        outbox.push(&Frame::Pubsub { bytes: b"written" });
     }
 
     #[test]

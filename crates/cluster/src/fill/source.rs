@@ -11,10 +11,11 @@ use store::{
     StringValue, TablePosition, Version, encode_item, encode_item_part, encode_item_without_value,
 };
 
+use crate::balance::MoveId;
 use crate::map::{Epoch, LogIndex};
 use crate::replication::{
-    Downstream, FillId, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica,
-    SyncState, write_gone,
+    Downstream, FillSize, Frame, FrameNumber, LinkId, Outbox, Position, SlotReplica, SyncState,
+    write_gone,
 };
 
 /// Approximate number of bytes taken per hold of a lock. Larger values are sent in pieces of this size.
@@ -23,7 +24,7 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 const STRIDE: usize = 16;
 
 pub struct FillSource {
-    pub fill: FillId,
+    pub fill: MoveId,
     pub bucket: Hashmask,
     pub link: LinkId,
     pub reign: LogIndex,
@@ -102,7 +103,7 @@ struct ContainerCopy {
 }
 
 impl FillSource {
-    pub fn new(fill: FillId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> FillSource {
+    pub fn new(fill: MoveId, bucket: Hashmask, link: LinkId, reign: LogIndex) -> FillSource {
         FillSource {
             fill,
             bucket,
@@ -205,7 +206,7 @@ impl FillSource {
         outbox: &mut Outbox,
     ) {
         let (fill, position) = (self.fill, replica.position(table));
-        let kept = self.kept.remove(&slot).filter(|kept| replica.leads_from(*kept, table));
+        let kept = self.kept.remove(&slot).filter(|kept| replica.history_includes(*kept, table));
         self.walk = SlotWalk::Remembered(None);
         if let Some(from) = kept {
             self.newer_than = from.version;
@@ -420,7 +421,7 @@ fn next_part(
 /// is among the items.
 fn send_remembered(
     table: &SlotTable,
-    fill: FillId,
+    fill: MoveId,
     slot: Slot,
     after: Option<&[u8]>,
     outbox: &mut Outbox,

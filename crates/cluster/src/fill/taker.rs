@@ -3,11 +3,12 @@
 use placement::{Hashmask, Slot};
 use store::{Applied, DecodeError, NewValue, decode_item};
 
+use crate::balance::MoveId;
 use crate::map::{Epoch, LogIndex, Map, NodeId};
-use crate::replication::{FillId, FillSize, Position, ReceivingSlot, Role, receive_gone};
+use crate::replication::{FillSize, Position, ReceivingSlot, Role, receive_gone};
 
 pub struct FillTaker {
-    pub fill: FillId,
+    pub fill: MoveId,
     pub bucket: Hashmask,
     pub reign: LogIndex,
     /// The bucket's size at its primary when the fill began.
@@ -43,7 +44,7 @@ pub enum FillOutcome {
 }
 
 impl FillTaker {
-    pub fn new(fill: FillId, bucket: Hashmask, reign: LogIndex, size: FillSize) -> FillTaker {
+    pub fn new(fill: MoveId, bucket: Hashmask, reign: LogIndex, size: FillSize) -> FillTaker {
         let (slots_done, items_done, pieces) = (0, 0, Vec::new());
         FillTaker { fill, bucket, reign, size, slots_done, items_done, pieces, ended_at: None }
     }

@@ -11,7 +11,7 @@ use store::{
 };
 
 use super::*;
-use crate::balance::Attempt;
+use crate::balance::MoveId;
 use crate::map::{Epoch, LogIndex, NodeId};
 use crate::replication::{
     FillSize, Frame, FrameParts, Inbox, LinkId, Outbox, Received, ReceivingSlot, RecordedUnit,
@@ -21,7 +21,7 @@ use crate::serving::ship;
 
 const LINK: LinkId = LinkId(0);
 const REIGN: LogIndex = LogIndex(4);
-const FILL: Attempt = Attempt { giver: NodeId(1), number: 1 };
+const FILL: MoveId = MoveId { giver: NodeId(1), number: 1 };
 
 /// One slot of one node.
 struct Held {
@@ -223,7 +223,7 @@ fn receive(
         | Frame::ReplaceItems { .. }
         | Frame::ReplaceEnd { .. }
         | Frame::AnnouncePromotion { .. }
-        | Frame::News { .. } => {}
+        | Frame::Pubsub { .. } => {}
         Frame::Part { .. } | Frame::LastPart { .. } => panic!("`Pair::deliver` puts them together"),
     }
     None

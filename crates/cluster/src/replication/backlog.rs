@@ -120,7 +120,7 @@ mod tests {
 
     fn push(backlog: &mut Backlog, now: Moment, bytes: usize) {
         let bytes = vec![0; bytes];
-        backlog.append(|| now, |outbox| outbox.push(&Frame::News { bytes: &bytes }));
+        backlog.append(|| now, |outbox| outbox.push(&Frame::Pubsub { bytes: &bytes }));
     }
 
     fn send_all(backlog: &mut Backlog) {

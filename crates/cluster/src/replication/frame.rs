@@ -9,11 +9,8 @@ use store::Version;
 
 use super::FrameNumber;
 use super::receive::slot_of_unit;
-use crate::balance::Attempt;
+use crate::balance::MoveId;
 use crate::map::{Epoch, LogIndex, NodeId};
-
-/// A fill is identified by the attempt it belongs to.
-pub type FillId = Attempt;
 
 /// Frames with a longer payload travel in parts of this size, each with a number of its own: the other end
 /// acknowledges part by part, and a broken connection costs one part at most.
@@ -57,7 +54,7 @@ pub enum Frame<'a> {
     },
     /// Announces a bucket.
     FillStart {
-        fill: FillId,
+        fill: MoveId,
         bucket: Hashmask,
         reign: LogIndex,
         /// The bucket's size when the fill began.
@@ -65,61 +62,61 @@ pub enum Frame<'a> {
     },
     /// Begins a slot of the bucket, which is at this position.
     FillSlot {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         position: Position,
     },
     /// A piece of the slot's tombstones since the split brain.
     FillTombstones {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         piece: &'a [u8],
     },
     /// Begins a slot that is at this position and was once at `from`. A copy that is still at `from` gets only
     /// the changes.
     FillNewer {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         from: Position,
         position: Position,
     },
     /// Keys removed since `from`.
     FillGone {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         keys: &'a [u8],
     },
     /// Items of the slot (`store::decode_item`).
     FillItems {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         items: &'a [u8],
     },
     /// The next piece of one large value.
     FillPart {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         bytes: &'a [u8],
     },
     /// Completes an item, encoded here with an empty value: the received pieces are its value. An empty `item`
     /// drops the pieces: the value has changed since.
     FillWhole {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
         item: &'a [u8],
     },
     FillSlotEnd {
-        fill: FillId,
+        fill: MoveId,
         slot: Slot,
     },
     /// Ends the fill. The copy counts if the bucket's next change after this epoch says so.
     FillEnd {
-        fill: FillId,
+        fill: MoveId,
         epoch: Epoch,
     },
     /// Cancels the fill.
     FillCancel {
-        fill: FillId,
+        fill: MoveId,
     },
     /// After a failover: the slot should be at this position. A backup that is not refuses, and gets the whole slot.
     Compare {
@@ -148,7 +145,7 @@ pub enum Frame<'a> {
         epoch: Epoch,
     },
     /// A published message, for the subscribers there.
-    News {
+    Pubsub {
         bytes: &'a [u8],
     },
     /// A part of a frame that is too long to travel as one, but not the last part.
@@ -169,9 +166,9 @@ pub enum BackFrame {
     /// The frame was not applied: the other end knows another reign of the slot, or its copy is out of sync.
     Refused { frame: FrameNumber, slot: Slot, reign: LogIndex },
     /// The other end refuses the fill.
-    FillRefused { fill: FillId },
+    FillRefused { fill: MoveId },
     /// The other end has kept a copy of this slot of the fill, at this position.
-    StaleCopy { fill: FillId, slot: Slot, position: Position },
+    StaleCopy { fill: MoveId, slot: Slot, position: Position },
 }
 
 /// Bytes that no peer of ours has written. The link is closed, and nothing else happens.
@@ -249,7 +246,7 @@ impl<'a> Writer<'a> {
         self.u64(position.reign.0).u64(position.version.0)
     }
 
-    fn fill(self, fill: FillId) -> Self {
+    fn fill(self, fill: MoveId) -> Self {
         self.u64(fill.giver.0).u64(fill.number)
     }
 
@@ -311,7 +308,7 @@ impl<'a> Frame<'a> {
             | Frame::FillPart { bytes, .. }
             | Frame::FillWhole { item: bytes, .. }
             | Frame::ReplaceItems { items: bytes, .. }
-            | Frame::News { bytes }
+            | Frame::Pubsub { bytes }
             | Frame::Part { bytes }
             | Frame::LastPart { bytes } => bytes,
             Frame::FillStart { .. }
@@ -348,7 +345,7 @@ impl<'a> Frame<'a> {
             | Frame::ReplaceItems { .. }
             | Frame::ReplaceEnd { .. }
             | Frame::AnnouncePromotion { .. }
-            | Frame::News { .. }
+            | Frame::Pubsub { .. }
             | Frame::Part { .. }
             | Frame::LastPart { .. } => None,
         }
@@ -403,7 +400,7 @@ impl<'a> Frame<'a> {
             Frame::AnnouncePromotion { bucket, epoch } => {
                 with(out, ANNOUNCE_PROMOTION).bucket(bucket).u64(epoch.0)
             }
-            Frame::News { .. } => with(out, NEWS),
+            Frame::Pubsub { .. } => with(out, NEWS),
             Frame::Part { .. } => with(out, PART),
             Frame::LastPart { .. } => with(out, LAST_PART),
         }
@@ -444,7 +441,7 @@ impl<'a> Frame<'a> {
             ANNOUNCE_PROMOTION => {
                 Frame::AnnouncePromotion { bucket: reader.bucket()?, epoch: Epoch(reader.u64()?) }
             }
-            NEWS => Frame::News { bytes: reader.rest() },
+            NEWS => Frame::Pubsub { bytes: reader.rest() },
             PART => Frame::Part { bytes: reader.rest() },
             LAST_PART => Frame::LastPart { bytes: reader.rest() },
             tag => return Err(BadFrame::UnknownTag(tag)),
@@ -580,8 +577,8 @@ impl<'a> FrameReader<'a> {
         Ok(Position { reign: self.index()?, version: Version(self.u64()?) })
     }
 
-    fn fill(&mut self) -> Result<FillId, BadFrame> {
-        Ok(FillId { giver: NodeId(self.u64()?), number: self.u64()? })
+    fn fill(&mut self) -> Result<MoveId, BadFrame> {
+        Ok(MoveId { giver: NodeId(self.u64()?), number: self.u64()? })
     }
 
     fn bucket(&mut self) -> Result<Hashmask, BadFrame> {

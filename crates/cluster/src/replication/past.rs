@@ -33,7 +33,7 @@ impl Past {
     }
 
     /// Returns whether a slot that is at `now` was once at `then`, and all changes since are known.
-    pub fn leads_from(&self, then: Position, now: Position) -> bool {
+    pub fn history_includes(&self, then: Position, now: Position) -> bool {
         let is_within =
             |(reign, end): (LogIndex, Version)| then.reign == reign && then.version <= end;
         let mut reigns = self.ends.iter().copied().chain([(now.reign, now.version)]);
@@ -148,8 +148,8 @@ mod tests {
             self.apply(reign, &Effect::Remove { key, cause: Cause::Deleted })
         }
 
-        fn leads_from(&self, then: Position) -> bool {
-            self.past.leads_from(then, self.at())
+        fn history_includes(&self, then: Position) -> bool {
+            self.past.history_includes(then, self.at())
         }
 
         fn gone_since(&self, then: Position) -> Vec<&[u8]> {
@@ -158,12 +158,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_leads_from_wherever_it_has_been_since() {
+    fn a_slot_history_includes_wherever_it_has_been_since() {
         let mut slot = PastSlot::new();
         let first = slot.put(1, "a");
         let second = slot.put(1, "b");
         slot.put(7, "c");
-        assert!(slot.leads_from(first) && slot.leads_from(second));
+        assert!(slot.history_includes(first) && slot.history_includes(second));
     }
 
     #[test]
@@ -173,10 +173,10 @@ mod tests {
         slot.put(7, "b");
         // The copy has one more write of the first reign, which no other node ever received.
         let beyond = Position { version: Version(last.version.0 + 1), ..last };
-        assert!(slot.leads_from(last));
-        assert!(!slot.leads_from(beyond));
+        assert!(slot.history_includes(last));
+        assert!(!slot.history_includes(beyond));
         // A copy of a reign that this slot does not know is not on the history either.
-        assert!(!slot.leads_from(Position { reign: LogIndex(3), ..last }));
+        assert!(!slot.history_includes(Position { reign: LogIndex(3), ..last }));
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         for number in 0..=GONE_MAX {
             slot.remove(1, &format!("k{number}"));
         }
-        assert!(!slot.leads_from(then));
+        assert!(!slot.history_includes(then));
         let then = slot.put(1, "a");
-        assert!(slot.leads_from(then));
+        assert!(slot.history_includes(then));
         slot.apply(1, &Effect::Clear);
-        assert!(!slot.leads_from(then));
+        assert!(!slot.history_includes(then));
     }
 }

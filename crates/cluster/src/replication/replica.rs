@@ -10,7 +10,7 @@
 //!     ▲                      │                            │  ▲                           │   ▲
 //!     │◀─ abandon_filling ───┘          await_promotion   ▼  │ stop_awaiting      pause  ▼   │ follow
 //!     │                                          PromotionPending                     Paused ─┘
-//!     │◀─ follow (dropped) ── any ── stand_aside ──▶ Stale     follow (inherits): Reconciling ── settled ─▶ Serving
+//!     │◀─ follow (dropped) ── any ── stand_aside ──▶ Stale     follow (inherits): Reconciling ── reconciled ─▶ Serving
 //! ```
 
 use smallvec::SmallVec;
@@ -146,9 +146,9 @@ impl SlotReplica {
     }
 
     /// Returns whether the slot was once at this position and all changes since are known.
-    pub fn leads_from(&self, then: Position, table: &SlotTable) -> bool {
+    pub fn history_includes(&self, then: Position, table: &SlotTable) -> bool {
         let now = self.position(table);
-        then == now || self.past().is_some_and(|past| past.leads_from(then, now))
+        then == now || self.past().is_some_and(|past| past.history_includes(then, now))
     }
 
     /// Returns whether a command's changes to the slot must be recorded, because another node gets them or they
@@ -185,9 +185,9 @@ impl SlotReplica {
             if !goes_on {
                 self.end_reign(links);
             }
-            let settles = if goes_on { self.role == Role::Reconciling } else { inherits };
-            let settles = settles && !bucket.backups().is_empty() && holds(Rule::Comparison);
-            self.role = if settles { Role::Reconciling } else { Role::Serving };
+            let reconciles = if goes_on { self.role == Role::Reconciling } else { inherits };
+            let reconciles = reconciles && !bucket.backups().is_empty() && holds(Rule::Comparison);
+            self.role = if reconciles { Role::Reconciling } else { Role::Serving };
             self.feed_backups(bucket, fill_to, links);
         } else {
             self.end_reign(links);
@@ -271,13 +271,13 @@ impl SlotReplica {
         }
     }
 
-    /// Starts to serve the slot after all backups agree. Returns false if it was not settling.
-    pub(crate) fn settled(&mut self) -> bool {
-        let settles = self.role == Role::Reconciling;
-        if settles {
+    /// Starts to serve the slot after all backups agree. Returns false if it was not reconciling.
+    pub(crate) fn reconciled(&mut self) -> bool {
+        let reconciles = self.role == Role::Reconciling;
+        if reconciles {
             self.role = Role::Serving;
         }
-        settles
+        reconciles
     }
 
     // ---- Transitions of a copy, made by the intake and by the loader of a stale copy.
@@ -368,7 +368,7 @@ impl SlotReplica {
 
     /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
     /// not matter: nothing is sent there any more, or the frame is older than this downstream.
-    pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
+    pub fn note_refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
         holds(Rule::RefusalCheck)
             && self.downstream_mut(link).is_some_and(|downstream| downstream.refuse(frame))
     }

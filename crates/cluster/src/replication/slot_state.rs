@@ -67,8 +67,8 @@ impl SlotState {
     }
 
     /// Records that the other end of a link has refused a frame of this slot. Returns false if that does not matter.
-    pub fn refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
-        self.replica.refused(link, frame)
+    pub fn note_refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
+        self.replica.note_refused(link, frame)
     }
 
     /// Empties the slot, when this node no longer holds it.

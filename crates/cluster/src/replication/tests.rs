@@ -4,7 +4,7 @@ use super::*;
 use crate::map::LogIndex;
 
 fn news(text: &str) -> Frame<'_> {
-    Frame::News { bytes: text.as_bytes() }
+    Frame::Pubsub { bytes: text.as_bytes() }
 }
 
 /// Sends all unsent bytes; only the first `cut` bytes arrive.
@@ -22,7 +22,7 @@ fn receive(inbox: &mut Inbox, wire: &mut Vec<u8>) -> Vec<String> {
     let mut heard = Vec::new();
     let mut at = 0;
     while let Some((_, frame, length)) = inbox.peek(&wire[at..]).unwrap() {
-        let Frame::News { bytes } = frame else { panic!("only news was sent") };
+        let Frame::Pubsub { bytes } = frame else { panic!("only news was sent") };
         heard.push(String::from_utf8(bytes.to_vec()).unwrap());
         inbox.done();
         at += length;
@@ -114,10 +114,10 @@ fn gather(inbox: &mut Inbox, parts: &mut FrameParts, wire: &mut Vec<u8>) -> Vec<
             parts.add(bytes).unwrap();
         } else if let Frame::LastPart { bytes } = frame {
             let whole = parts.finish(bytes).unwrap();
-            let Ok(Frame::News { bytes }) = Frame::read(&whole) else { panic!("news was sent") };
+            let Ok(Frame::Pubsub { bytes }) = Frame::read(&whole) else { panic!("news was sent") };
             heard.push(bytes.to_vec());
         } else {
-            let Frame::News { bytes } = frame else { panic!("only news was sent") };
+            let Frame::Pubsub { bytes } = frame else { panic!("only news was sent") };
             heard.push(bytes.to_vec());
         }
         inbox.done();
@@ -137,7 +137,7 @@ fn a_long_frame_travels_in_parts_and_survives_any_break() {
         let (mut wire, mut parts) = (Vec::new(), FrameParts::default());
         let mut numbers = Vec::new();
         for text in &texts {
-            numbers.push(outbox.push(&Frame::News { bytes: text }));
+            numbers.push(outbox.push(&Frame::Pubsub { bytes: text }));
         }
         assert_eq!(numbers.last(), Some(&outbox.last()), "a frame counts with its last part");
         let mut heard = Vec::new();

@@ -156,7 +156,9 @@ impl Desk {
 
     /// Makes the other end refuse a frame, and acknowledge it nevertheless.
     fn refuse(&self, node: NodeId, key: &str, number: u64) {
-        self.lock_slot(Slot::of(key.as_bytes())).replica.refused(link(node), FrameNumber(number));
+        self.lock_slot(Slot::of(key.as_bytes()))
+            .replica
+            .note_refused(link(node), FrameNumber(number));
         self.epoch.set(self.epoch.get() + 1);
         self.ack(node, number);
     }

@@ -17,7 +17,7 @@ use crate::Rng;
 const WHOLE_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Interval between messages about what is still missing.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const COPIES: usize = 2;
 
 /// The kinds of nodes in a cluster.
@@ -138,7 +138,7 @@ impl Field {
         let begun = Instant::now();
         let mut told = begun;
         while !self.is_whole() {
-            if told.elapsed() > TELL_EVERY {
+            if told.elapsed() > PROGRESS_EVERY {
                 told = Instant::now();
                 println!("{:>9} cluster is not whole yet: {}", "", self.describe());
             }

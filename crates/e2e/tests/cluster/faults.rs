@@ -38,7 +38,7 @@ fn a_node_that_slept_serves_nothing_old_and_comes_back() {
 }
 
 #[test]
-fn with_two_backups_a_death_is_settled_before_anybody_is_answered() {
+fn with_two_backups_a_death_is_reconciled_before_anybody_is_answered() {
     let mut cluster = Cluster::of(4, &["--backups", "2"]);
     let load = Steady::start(&cluster);
     thread::sleep(Duration::from_secs(1));

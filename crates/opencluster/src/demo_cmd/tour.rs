@@ -14,7 +14,7 @@ use crate::status_cmd::figures::thousands;
 /// Maximum time of balancing on a busy machine.
 const REST_WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 struct Tour<'a> {
     stage: &'a mut Stage,
@@ -98,7 +98,7 @@ impl Tour<'_> {
         thread::sleep(LOOK_EVERY);
         let seen = self.stage.live.latest();
         self.stage.herd.tend(seen.as_ref().map(|seen| &*seen.status));
-        if self.told.0.elapsed() >= TELL_EVERY {
+        if self.told.0.elapsed() >= PROGRESS_EVERY {
             self.tell();
         }
         Ok(())

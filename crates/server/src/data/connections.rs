@@ -58,7 +58,7 @@ impl Data {
         }
     }
 
-    pub(crate) fn refused(&self, slot: Slot, reign: LogIndex) {
+    pub(crate) fn note_newer_reign(&self, slot: Slot, reign: LogIndex) {
         self.notify(Notice::NewerReignSeen { slot, reign });
     }
 

@@ -39,7 +39,7 @@ impl SlotSet {
 pub(crate) struct Crowding {
     owed: Mutex<BTreeMap<NodeId, Owed>>,
     /// Slots to which writes that need memory are refused; `None` most of the time.
-    pub refused: ArcSwapOption<SlotSet>,
+    pub full_slots: ArcSwapOption<SlotSet>,
 }
 
 struct Owed {
@@ -67,8 +67,8 @@ impl Crowding {
     }
 
     pub(crate) fn refuse(&self, slots: Option<SlotSet>) {
-        if slots.is_some() || self.refused.load().is_some() {
-            self.refused.store(slots.map(Arc::new));
+        if slots.is_some() || self.full_slots.load().is_some() {
+            self.full_slots.store(slots.map(Arc::new));
         }
     }
 }

@@ -18,21 +18,21 @@ use super::boottime::now;
 pub(crate) struct Link {
     pub id: LinkId,
     pub peer: Peer,
-    sending: Mutex<Sending>,
+    sending: Mutex<SendState>,
     acked: AtomicU64,
     /// True if there is something to write.
     dirty: AtomicBool,
     /// True if the process at the other end is no member any more.
     gone: AtomicBool,
-    any_refused: AtomicBool,
-    refused: Mutex<Refusals>,
+    has_refusals: AtomicBool,
+    refusals: Mutex<Refusals>,
     /// True if writers wait for the other end. Changed under the lock of `sending`.
     congested: AtomicBool,
     /// Number of congested links of this node.
     congestion: Arc<AtomicUsize>,
 }
 
-struct Sending {
+struct SendState {
     backlog: Backlog,
     stream: Option<TcpStream>,
 }
@@ -42,12 +42,12 @@ impl Link {
         Link {
             id,
             peer,
-            sending: Mutex::new(Sending { backlog: Backlog::new(now()), stream: None }),
+            sending: Mutex::new(SendState { backlog: Backlog::new(now()), stream: None }),
             acked: AtomicU64::new(0),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-            any_refused: AtomicBool::new(false),
-            refused: Mutex::default(),
+            has_refusals: AtomicBool::new(false),
+            refusals: Mutex::default(),
             congested: AtomicBool::new(false),
             congestion,
         }
@@ -85,7 +85,7 @@ impl Link {
 
     /// Publishes whether the link is congested, for threads that are about to write.
     #[inline]
-    fn note_congestion(&self, sending: &Sending) {
+    fn note_congestion(&self, sending: &SendState) {
         let is_congested = sending.backlog.is_congested();
         if self.congested.load(Ordering::Relaxed) != is_congested {
             self.congested.store(is_congested, Ordering::Release);
@@ -109,14 +109,14 @@ impl Link {
 
     /// Records that the other end has refused a frame of this slot.
     pub(crate) fn refuse(&self, slot: Slot) {
-        self.refused.lock().note(slot);
-        self.any_refused.store(true, Ordering::Release);
+        self.refusals.lock().note(slot);
+        self.has_refusals.store(true, Ordering::Release);
     }
 
     /// Returns the slots of which a frame was refused; some refusals may not matter any more.
-    pub(crate) fn refused(&self) -> Vec<Slot> {
-        if self.any_refused.load(Ordering::Acquire) {
-            self.refused.lock().slots().collect()
+    pub(crate) fn refused_slots(&self) -> Vec<Slot> {
+        if self.has_refusals.load(Ordering::Acquire) {
+            self.refusals.lock().slots().collect()
         } else {
             Vec::new()
         }
@@ -124,9 +124,9 @@ impl Link {
 
     /// Forgets the refusals of this slot: they do not matter any more.
     pub(crate) fn forget_refusal(&self, slot: Slot) {
-        let mut refused = self.refused.lock();
+        let mut refused = self.refusals.lock();
         refused.forget(slot);
-        self.any_refused.store(!refused.is_empty(), Ordering::Release);
+        self.has_refusals.store(!refused.is_empty(), Ordering::Release);
     }
 
     /// Records that the other end has processed (applied or refused) every frame up to this one.
@@ -167,7 +167,7 @@ impl Link {
     /// Writes as much as the socket takes.
     pub(crate) fn write(&self) {
         let mut sending = self.sending.lock();
-        let Sending { backlog, stream } = &mut *sending;
+        let SendState { backlog, stream } = &mut *sending;
         let outbox = backlog.outbox_mut();
         let Some(socket) = stream else { return };
         while let Some(bytes) = outbox.unsent() {

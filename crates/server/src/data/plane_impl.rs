@@ -61,8 +61,8 @@ impl Plane for Data {
         self.links.get(link).is_some_and(|link| link.is_stuck(timeout))
     }
 
-    fn refused(&self, link: LinkId) -> Vec<Slot> {
-        self.links.get(link).map_or_else(Vec::new, |link| link.refused())
+    fn refused_slots(&self, link: LinkId) -> Vec<Slot> {
+        self.links.get(link).map_or_else(Vec::new, |link| link.refused_slots())
     }
 
     fn forget_refusal(&self, link: LinkId, slot: Slot) {

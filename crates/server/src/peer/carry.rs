@@ -22,9 +22,9 @@ impl ControlThread {
                     if let Some(directory) = &self.directory {
                         let begun = boottime::now();
                         // Panics: a node that cannot keep its promises must not go on making them.
-                        self.meeting.data.count_disk_pulse();
+                        self.context.data.count_disk_pulse();
                         let kept = directory.lock().persist(*persist);
-                        self.meeting.data.count_disk_pulse();
+                        self.context.data.count_disk_pulse();
                         kept.expect("the data directory can be written to");
                         let wait = boottime::now().since(begun);
                         self.control.note_disk_wait(wait);
@@ -35,7 +35,7 @@ impl ControlThread {
                         let line = format!(
                             "a message to node {to} is longer than {CONTROL_BYTES_MAX} bytes"
                         );
-                        self.meeting.complaints.say(&line);
+                        self.context.complaints.say(&line);
                     }
                 }
                 Action::MapChanged(changed) => self.follow(changed),
@@ -49,7 +49,7 @@ impl ControlThread {
                 Action::BackupLag { from, remaining_bytes, lags } => {
                     self.applier.enqueue(move |data| data.beat(from, remaining_bytes, lags));
                 }
-                Action::MakeRoom { node, bytes } => self.meeting.data.make_room(node, bytes),
+                Action::MakeRoom { node, bytes } => self.context.data.make_room(node, bytes),
                 // Through the applier: when the answer comes, the change that it reports is applied.
                 Action::Answer { id, answer } => {
                     if let Some(then) = self.asked.remove(&id) {
@@ -87,14 +87,14 @@ impl ControlThread {
     /// Applies a new map: first to the data plane, because the next decisions rely on it; then to the links.
     fn follow(&mut self, changed: MapChanged) {
         // At once: a member that says it follows the map must also follow its settings.
-        self.meeting.data.follow_settings(self.control.me().peer(), &changed.map);
+        self.context.data.follow_settings(self.control.me().peer(), &changed.map);
         let changed = Arc::new(changed);
         let applied = Arc::clone(&changed);
         self.applier.enqueue(move |data| data.map_changed(&applied));
         let map = &changed.map;
         let (me, cluster) = (self.control.me().peer(), self.control.cluster());
         let mut roster = Roster::new(me, cluster, map.generation(), map.members());
-        let known = self.meeting.roster.load_full();
+        let known = self.context.roster.load_full();
         if let Some(known) = &known {
             roster = roster.with_former_voters(known, |node| self.control.is_voter(node));
         }
@@ -110,7 +110,7 @@ impl ControlThread {
         for peer in self.links.peers().into_iter().filter(has_left) {
             self.part_with(peer);
         }
-        self.meeting.roster.store(Some(Arc::new(roster.at(changed.index))));
+        self.context.roster.store(Some(Arc::new(roster.at(changed.index))));
     }
 
     /// Closes the link to a node that leaves, after sending the last messages to it.
@@ -121,11 +121,11 @@ impl ControlThread {
 
     pub(super) fn go(&mut self, gone: Gone) {
         self.links.flush(boottime::now());
-        self.meeting.data.fence();
-        let outlook = Arc::clone(&self.outlook);
+        self.context.data.fence();
+        let startup = Arc::clone(&self.startup);
         self.applier.enqueue(move |data| {
             data.gone(&gone);
-            outlook.set(StartupPhase::Gone(gone));
+            startup.set(StartupPhase::Gone(gone));
         });
     }
 }

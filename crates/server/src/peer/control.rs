@@ -42,16 +42,16 @@ pub(super) struct PreparedThread {
 
 pub(super) fn prepare() -> io::Result<(ControlHandle, PreparedThread)> {
     let (poller, waker) = Poller::new()?;
-    let (line, events) = ControlHandle::new(waker);
-    Ok((line, PreparedThread { poller, events }))
+    let (control_handle, events) = ControlHandle::new(waker);
+    Ok((control_handle, PreparedThread { poller, events }))
 }
 
 pub(super) struct ControlThread {
     pub(super) control: Control,
-    pub(super) meeting: Arc<PeerContext>,
+    pub(super) context: Arc<PeerContext>,
     pub(super) applier: Applier,
     pub(super) directory: Option<SharedDirectory>,
-    pub(super) outlook: Arc<StartupState>,
+    pub(super) startup: Arc<StartupState>,
     pub(super) links: ControlLinks,
     pub(super) dials: Dials,
     /// Callbacks that wait for an answer, by the number of their question.
@@ -73,19 +73,19 @@ impl ControlThread {
     pub(super) fn new(
         prepared: PreparedThread,
         start: Start,
-        meeting: Arc<PeerContext>,
+        context: Arc<PeerContext>,
         applier: Applier,
         directory: Option<SharedDirectory>,
-        outlook: Arc<StartupState>,
+        startup: Arc<StartupState>,
     ) -> ControlThread {
         let PreparedThread { poller, events } = prepared;
         let me = start.me.peer();
         ControlThread {
             control: Control::new(boottime::now(), start),
-            meeting,
+            context,
             applier,
             directory,
-            outlook,
+            startup,
             links: ControlLinks::default(),
             dials: Dials::default(),
             asked: BTreeMap::new(),
@@ -104,7 +104,7 @@ impl ControlThread {
     /// Runs until it is asked to stop. Returns the state that the next life of this process needs.
     pub(super) fn run(mut self) -> Saved {
         let mut ready = Events::with_capacity(EVENTS_MAX);
-        let roster = self.meeting.roster.load_full().expect("a node starts with its roster");
+        let roster = self.context.roster.load_full().expect("a node starts with its roster");
         self.dials.follow(boottime::now(), &roster);
         self.handle(Input::Tick);
         while !self.stopping {
@@ -145,7 +145,7 @@ impl ControlThread {
         }
         let due = [Some(self.control.wake_at()), self.dials.next_due(), self.links.next_due()];
         let due = due.into_iter().flatten().fold(self.clock_due, Moment::min);
-        let is_awaited = self.outlook.is_awaited() && !self.applier.has_caught_up();
+        let is_awaited = self.startup.is_awaited() && !self.applier.has_caught_up();
         if is_awaited { SLEEP_MIN } else { due.since(boottime::now()).max(SLEEP_MIN) }
     }
 
@@ -183,9 +183,9 @@ impl ControlThread {
         if due.is_empty() {
             return;
         }
-        let roster = self.meeting.roster.load_full().expect("only a roster's nodes are dialed");
+        let roster = self.context.roster.load_full().expect("only a roster's nodes are dialed");
         for target in due {
-            dialer::dial(target, &roster, &self.meeting.secret, &self.meeting.line);
+            dialer::dial(target, &roster, &self.context.secret, &self.context.control_handle);
         }
     }
 
@@ -206,7 +206,7 @@ impl ControlThread {
         match purpose {
             Purpose::Control => self.add_link(standing.me, MadeBy::Me, stream),
             Purpose::Data if standing.me != to.peer => self.dials.failed(now, wanted, *purpose),
-            Purpose::Data => match self.meeting.data.outgoing(to.peer, stream, standing.expects) {
+            Purpose::Data => match self.context.data.outgoing(to.peer, stream, standing.expects) {
                 Ok(()) => self.dials.up(to.peer, *purpose),
                 Err(Unwanted) => self.dials.failed(now, wanted, *purpose),
             },
@@ -290,7 +290,7 @@ impl ControlThread {
         match broken {
             LinkFailure::Garbled => {
                 let line = format!("node {node} sent an invalid message; closed its link");
-                self.meeting.complaints.say(&line);
+                self.context.complaints.say(&line);
             }
             // The other system has closed it: the process has ended, or begins a new life.
             LinkFailure::Lost => self.handle(Input::HungUp(node)),
@@ -308,7 +308,7 @@ impl ControlThread {
             HelloError::Refused(refusal) if refusal.is_passing() => {}
             HelloError::Version { .. } | HelloError::Refused(_) | HelloError::Unproven(_) => {
                 let line = format!("cannot link with {}:{}: {error}", at.host, at.peer);
-                self.meeting.complaints.say(&line);
+                self.context.complaints.say(&line);
             }
         }
     }
@@ -318,7 +318,7 @@ impl ControlThread {
         let now = boottime::now();
         self.dials.look_for(now, self.control.partitioned_members());
         let (up, of) = self.dials.standing();
-        self.outlook.set(match (self.control.is_member(), up == of) {
+        self.startup.set(match (self.control.is_member(), up == of) {
             (false, _) => StartupPhase::Joining,
             (true, false) => StartupPhase::Linking { up, of },
             (true, true) if self.lease_until <= now || !self.applier.has_caught_up() => {

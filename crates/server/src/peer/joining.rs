@@ -190,7 +190,7 @@ pub(super) fn ask_node(candidate: &Joiner<'_>, host: &str, port: u16) -> Result<
 }
 
 /// Handles the accepting end: passes the question to the control thread and the answer back.
-pub(super) fn answer(meeting: &PeerContext, from: Peer, stream: &TcpStream) -> io::Result<()> {
+pub(super) fn answer(context: &PeerContext, from: Peer, stream: &TcpStream) -> io::Result<()> {
     let mut timed = Timed::within(stream, ANSWER_MAX);
     let question: JoinEnvelope = frame::receive(&mut timed, JOIN_BYTES_MAX)?;
     let mut request = question.request;
@@ -199,7 +199,8 @@ pub(super) fn answer(meeting: &PeerContext, from: Peer, stream: &TcpStream) -> i
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     request.skew = Duration::from_millis(question.unix_millis.abs_diff(unix_millis()));
-    let answer = meeting.line.ask_and_wait(OperatorRequest::Join(Box::new(request)), ANSWER_MAX);
+    let answer =
+        context.control_handle.ask_and_wait(OperatorRequest::Join(Box::new(request)), ANSWER_MAX);
     let answer = match answer {
         Some(Answer::Join(answer)) => answer,
         Some(Answer::Refused(reason) | Answer::Unknown(reason)) => JoinAnswer::Wait(reason),

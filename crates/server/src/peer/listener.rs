@@ -25,7 +25,7 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(super) struct Doorkeeper {
     poller: Poller,
     listener: TcpListener,
-    meeting: Arc<PeerContext>,
+    context: Arc<PeerContext>,
     places: Arc<HandshakePlaces>,
 }
 
@@ -33,11 +33,11 @@ impl Doorkeeper {
     /// Creates the thread's state, and the waker that stops it.
     pub(super) fn new(
         mut listener: TcpListener,
-        meeting: Arc<PeerContext>,
+        context: Arc<PeerContext>,
     ) -> io::Result<(Doorkeeper, Waker)> {
         let (poller, waker) = Poller::new()?;
         poller.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        Ok((Doorkeeper { poller, listener, meeting, places: Arc::default() }, waker))
+        Ok((Doorkeeper { poller, listener, context, places: Arc::default() }, waker))
     }
 
     pub(super) fn run(mut self) {
@@ -59,7 +59,7 @@ impl Doorkeeper {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     let line = format!("cannot accept a connection on the peer port: {error}");
-                    self.meeting.complaints.say(&line);
+                    self.context.complaints.say(&line);
                     thread::sleep(ACCEPT_AGAIN_AFTER);
                 }
             }
@@ -67,17 +67,17 @@ impl Doorkeeper {
     }
 
     fn receive(&self, stream: mio::net::TcpStream, from: SocketAddr) {
-        let roster = self.meeting.roster.load_full();
+        let roster = self.context.roster.load_full();
         let is_member = roster.is_some_and(|roster| roster.has_host(from.ip()));
         let Some(place) = HandshakePlaces::take(&self.places, from.ip(), is_member) else {
             let line = format!("refused a connection from {from}: too many handshakes in progress");
-            return self.meeting.complaints.say(&line);
+            return self.context.complaints.say(&line);
         };
-        let meeting = Arc::clone(&self.meeting);
+        let context = Arc::clone(&self.context);
         let greet = move || {
             let _place = place;
-            if let Err(error) = greet(&meeting, stream.into()) {
-                meeting.complain(from, &error);
+            if let Err(error) = greet(&context, stream.into()) {
+                context.complain(from, &error);
             }
         };
         // Without a thread there is no link; the dialer will dial again.
@@ -86,40 +86,40 @@ impl Doorkeeper {
 }
 
 /// Does the handshake, and passes the link to the thread that its purpose names.
-fn greet(meeting: &PeerContext, stream: TcpStream) -> Result<(), HelloError> {
+fn greet(context: &PeerContext, stream: TcpStream) -> Result<(), HelloError> {
     stream.set_nonblocking(false)?;
     dialer::configure(&stream)?;
     let (hello, standing) =
-        handshake::receive(&stream, &meeting.secret, |hello| judge(meeting, hello))?;
+        handshake::receive(&stream, &context.secret, |hello| judge(context, hello))?;
     let peer = hello.from;
     match hello.purpose {
-        Purpose::Control => meeting.line.send(ControlEvent::Accepted { peer, stream }),
+        Purpose::Control => context.control_handle.send(ControlEvent::Accepted { peer, stream }),
         Purpose::Data => {
             // Refused only if another link of the same process was quicker: it dials again.
-            let _ = meeting.data.incoming(peer, stream, standing.expects);
+            let _ = context.data.incoming(peer, stream, standing.expects);
         }
-        Purpose::Timers => meeting.data.timers_link(peer, stream),
-        Purpose::Join => joining::answer(meeting, peer, &stream)?,
-        Purpose::Merge => merging::answer(meeting, &stream)?,
+        Purpose::Timers => context.data.timers_link(peer, stream),
+        Purpose::Join => joining::answer(context, peer, &stream)?,
+        Purpose::Merge => merging::answer(context, &stream)?,
         // The handshake was all.
         Purpose::Meet => {}
     }
     Ok(())
 }
 
-fn judge(meeting: &PeerContext, hello: &Hello) -> Result<AcceptorState, HandshakeRefusal> {
-    let roster = meeting.roster.load_full().ok_or(HandshakeRefusal::NotJoined)?;
+fn judge(context: &PeerContext, hello: &Hello) -> Result<AcceptorState, HandshakeRefusal> {
+    let roster = context.roster.load_full().ok_or(HandshakeRefusal::NotJoined)?;
     let judged = roster.judge(hello);
     if let (Err(HandshakeRefusal::OtherGeneration(_)), Some(theirs)) = (&judged, hello.generation) {
         // Perhaps this is the losing side, which has to hand its data over there.
         if let Some(at) = hello.at.clone() {
-            meeting.data.met(at);
+            context.data.met(at);
         }
-        meeting.line.tell(Input::Met(theirs));
+        context.control_handle.tell(Input::Met(theirs));
     }
     let standing = judged?;
     let expects = match hello.purpose {
-        Purpose::Data => meeting.data.expected_from(hello.from),
+        Purpose::Data => context.data.expected_from(hello.from),
         Purpose::Control | Purpose::Timers | Purpose::Join | Purpose::Meet | Purpose::Merge => 0,
     };
     Ok(AcceptorState { expects, ..standing })

@@ -47,7 +47,7 @@ impl LinkMaker {
 }
 
 /// Answers questions at the accepting end until the link is closed.
-pub(super) fn answer(meeting: &PeerContext, stream: &TcpStream) -> io::Result<()> {
+pub(super) fn answer(context: &PeerContext, stream: &TcpStream) -> io::Result<()> {
     let mut taker = MergeTaker::default();
     loop {
         let question = frame::receive(&mut Timed::within(stream, IDLE_MAX), FRAME_BYTES_MAX);
@@ -55,7 +55,7 @@ pub(super) fn answer(meeting: &PeerContext, stream: &TcpStream) -> io::Result<()
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             question => question?,
         };
-        let Some(reply) = meeting.data.merge(question, &mut taker) else {
+        let Some(reply) = context.data.merge(question, &mut taker) else {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "invalid merge request"));
         };
         frame::send(&mut Timed::new(stream), &reply, FRAME_BYTES_MAX)?;

@@ -106,7 +106,7 @@ pub(crate) struct PeerContext {
     secret: Secret,
     /// None until this node is in a cluster.
     roster: ArcSwapOption<Roster>,
-    line: ControlHandle,
+    control_handle: ControlHandle,
     data: Arc<dyn DataPlane>,
     complaints: Complaints,
 }
@@ -119,27 +119,27 @@ pub(crate) struct PeerStart {
     pub directory: Option<SharedDirectory>,
     /// None for a node that stays alone.
     pub listener: Option<TcpListener>,
-    pub outlook: Arc<StartupState>,
+    pub startup: Arc<StartupState>,
 }
 
 /// The threads of this module, once they run.
 pub(crate) struct Running {
-    meeting: Arc<PeerContext>,
+    context: Arc<PeerContext>,
     stop_listening: Option<Waker>,
-    line: ControlHandle,
+    control_handle: ControlHandle,
     threads: Vec<JoinHandle<()>>,
     control: Option<JoinHandle<Saved>>,
 }
 
 /// The channel to a control thread that does not run yet, so that other threads can be given it first.
 pub(crate) struct Prepared {
-    pub line: ControlHandle,
+    pub control_handle: ControlHandle,
     thread: control::PreparedThread,
 }
 
 pub(crate) fn prepare() -> io::Result<Prepared> {
-    let (line, thread) = control::prepare()?;
-    Ok(Prepared { line, thread })
+    let (control_handle, thread) = control::prepare()?;
+    Ok(Prepared { control_handle, thread })
 }
 
 /// Starts the control thread and, with a listener, the one that accepts links.
@@ -148,23 +148,29 @@ pub(crate) fn start(
     beginning: PeerStart,
     data: Arc<dyn DataPlane>,
 ) -> io::Result<Running> {
-    let Prepared { line, thread } = prepared;
-    let PeerStart { start, roster, secret, directory, listener, outlook } = beginning;
+    let Prepared { control_handle, thread } = prepared;
+    let PeerStart { start, roster, secret, directory, listener, startup } = beginning;
     let roster = ArcSwapOption::from_pointee(roster);
     let complaints = Complaints::default();
-    let meeting = Arc::new(PeerContext { secret, roster, line: line.clone(), data, complaints });
+    let context = Arc::new(PeerContext {
+        secret,
+        roster,
+        control_handle: control_handle.clone(),
+        data,
+        complaints,
+    });
     let threads = Vec::new();
     let (stop_listening, control) = (None, None);
     let mut running =
-        Running { meeting: Arc::clone(&meeting), stop_listening, line, threads, control };
+        Running { context: Arc::clone(&context), stop_listening, control_handle, threads, control };
     if let Some(listener) = listener {
-        let (doorkeeper, waker) = Doorkeeper::new(listener, Arc::clone(&meeting))?;
+        let (doorkeeper, waker) = Doorkeeper::new(listener, Arc::clone(&context))?;
         running.stop_listening = Some(waker);
         let thread = running.spawn("peers", move || doorkeeper.run())?;
         running.threads.push(thread);
     }
-    let applier = Applier::start(Arc::clone(&meeting.data)).inspect_err(|_| running.stop())?;
-    let control = ControlThread::new(thread, start, meeting, applier, directory, outlook);
+    let applier = Applier::start(Arc::clone(&context.data)).inspect_err(|_| running.stop())?;
+    let control = ControlThread::new(thread, start, context, applier, directory, startup);
     running.control = Some(running.spawn("control", move || control.run())?);
     Ok(running)
 }
@@ -203,12 +209,12 @@ impl Running {
 
     /// Returns the link maker for threads that make their own links.
     pub(crate) fn link_maker(&self) -> LinkMaker {
-        LinkMaker(Arc::clone(&self.meeting))
+        LinkMaker(Arc::clone(&self.context))
     }
 
     /// Asks the threads to end.
     pub(crate) fn stop(&self) {
-        self.line.stop();
+        self.control_handle.stop();
         if let Some(waker) = &self.stop_listening {
             // It fails only when there is no thread to be woken.
             let _ = waker.wake();

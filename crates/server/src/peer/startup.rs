@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn ready_is_never_taken_back_and_gone_is_the_end() {
-        let outlook = StartupState::default();
-        outlook.set(StartupPhase::Linking { up: 1, of: 2 });
-        assert_eq!(outlook.wait(Duration::ZERO), StartupPhase::Linking { up: 1, of: 2 });
-        outlook.set(StartupPhase::Ready);
-        outlook.set(StartupPhase::Linking { up: 0, of: 2 });
-        assert_eq!(outlook.wait(Duration::from_secs(9)), StartupPhase::Ready);
-        outlook.set(StartupPhase::Gone(Gone::Left));
-        outlook.set(StartupPhase::Ready);
-        assert_eq!(outlook.progress(), StartupPhase::Gone(Gone::Left));
+        let startup = StartupState::default();
+        startup.set(StartupPhase::Linking { up: 1, of: 2 });
+        assert_eq!(startup.wait(Duration::ZERO), StartupPhase::Linking { up: 1, of: 2 });
+        startup.set(StartupPhase::Ready);
+        startup.set(StartupPhase::Linking { up: 0, of: 2 });
+        assert_eq!(startup.wait(Duration::from_secs(9)), StartupPhase::Ready);
+        startup.set(StartupPhase::Gone(Gone::Left));
+        startup.set(StartupPhase::Ready);
+        assert_eq!(startup.progress(), StartupPhase::Gone(Gone::Left));
     }
 }

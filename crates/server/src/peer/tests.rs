@@ -61,7 +61,8 @@ fn links_that_are_cut_are_made_again() {
             a.data_links() > before.0 && b.data_links() > before.1
         });
         let setting = Setting::MinBuckets(7 + round);
-        let answer = b.line.ask_and_wait(OperatorRequest::Set(setting), Duration::from_secs(5));
+        let answer =
+            b.control_handle.ask_and_wait(OperatorRequest::Set(setting), Duration::from_secs(5));
         assert_eq!(answer, Some(Answer::Done));
     }
 }
@@ -100,8 +101,9 @@ fn garbage_on_the_peer_port_closes_that_link_and_nothing_else() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    let answer =
-        b.line.ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
+    let answer = b
+        .control_handle
+        .ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(9)), Duration::from_secs(5));
     assert_eq!(answer, Some(Answer::Done));
 }
 
@@ -149,12 +151,12 @@ fn a_node_that_leaves_hands_everything_on_and_the_last_one_just_goes() {
     let b = FakeNode::join("b", &a).expect("welcome");
     a.is_ready();
     b.is_ready();
-    a.line.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
+    a.control_handle.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     eventually("a has left", || a.gone() == Some(cluster::control::Gone::Left));
     eventually("b holds everything", || {
         b.map().is_some_and(|map| map.members().len() == 1 && map.loads()[0].primaries == 256)
     });
-    b.line.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
+    b.control_handle.ask(OperatorRequest::Leave(LeaveWay::Safe), |_| {});
     eventually("b was the last", || b.gone() == Some(cluster::control::Gone::LeftAsTheLast));
 }
 
@@ -177,8 +179,9 @@ fn a_node_whose_slots_are_held_for_long_is_not_taken_for_dead() {
     let c = FakeNode::join("c", &a).expect("welcome");
     [&a, &b, &c].iter().for_each(|node| node.is_ready());
     eventually("three vote", || b.voters() == 3);
-    let set =
-        |buckets| a.line.ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(buckets)), SOON);
+    let set = |buckets| {
+        a.control_handle.ask_and_wait(OperatorRequest::Set(Setting::MinBuckets(buckets)), SOON)
+    };
     b.while_slots_are_held(|| {
         let until = Instant::now() + Duration::from_secs(3);
         for buckets in (7..).take_while(|_| Instant::now() < until) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use commands::{Space, SubscriptionKind, glob_matches};
 use parking_lot::RwLock;
 
-use super::Afar;
+use super::RemoteSubscribers;
 use super::message::Interest;
 use crate::published::Audience;
 
@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     cluster_wide_patterns: Book,
     workers: usize,
     /// Subscribers on other nodes.
-    pub afar: Afar,
+    pub remote: RemoteSubscribers,
 }
 
 /// Names with the number of subscribed connections of each worker.
@@ -65,7 +65,7 @@ impl Exchange {
             cluster_wide_channels: Book::new(1),
             cluster_wide_patterns: Book::new(1),
             workers,
-            afar: Afar::default(),
+            remote: RemoteSubscribers::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Exchange {
     /// Returns true if no global channel has subscribers, here or elsewhere.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
-        self.global.is_empty() && self.patterns.is_empty() && self.afar.is_empty()
+        self.global.is_empty() && self.patterns.is_empty() && self.remote.is_empty()
     }
 
     fn find_route(&self, space: Space, channel: &[u8]) -> Option<Destinations> {

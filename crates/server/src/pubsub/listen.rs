@@ -5,8 +5,8 @@ use std::sync::Arc;
 use commands::{Session, SubscriptionKind};
 
 use super::Exchange;
-use super::afar::announce;
 use super::message::{Interest, PubsubMessage};
+use super::remote::announce;
 use crate::data::Links;
 use crate::published::Audience;
 

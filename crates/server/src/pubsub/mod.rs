@@ -13,12 +13,12 @@ mod exchange; // For the whole node: subscription counts by name and worker.
 mod branch; //   One worker's part: its connections' subscriptions.
 mod listen; //   Beginning and end of a subscription.
 mod message; //  Messages between nodes.
-mod afar; //     Subscribers on other nodes.
+mod remote; //     Subscribers on other nodes.
 mod outbox; //   Messages in flight to the workers.
 
-pub(crate) use afar::{Afar, introduce};
 pub(crate) use branch::Branch;
 pub(crate) use exchange::Exchange;
 pub(crate) use listen::{listen, stop_listening};
 pub(crate) use message::PubsubMessage;
 pub(crate) use outbox::{EventRules, PubsubOutbox};
+pub(crate) use remote::{RemoteSubscribers, introduce};

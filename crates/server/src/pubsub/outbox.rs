@@ -17,7 +17,7 @@ pub(crate) struct PubsubOutbox {
     /// By worker, in the order of publication.
     messages: Vec<Vec<Arc<PublishedMessage>>>,
     /// Messages for other nodes.
-    afar: Vec<(Vec<Peer>, Vec<u8>)>,
+    remote: Vec<(Vec<Peer>, Vec<u8>)>,
     is_empty: bool,
 }
 
@@ -36,7 +36,7 @@ impl EventRules {
 
 impl PubsubOutbox {
     pub(crate) fn new(workers: usize) -> PubsubOutbox {
-        PubsubOutbox { messages: vec![Vec::new(); workers], afar: Vec::new(), is_empty: true }
+        PubsubOutbox { messages: vec![Vec::new(); workers], remote: Vec::new(), is_empty: true }
     }
 
     #[inline]
@@ -77,8 +77,8 @@ impl PubsubOutbox {
     }
 
     fn publish_afar(&mut self, exchange: &Exchange, post: Post<'_>, audience: Audience) {
-        if let Some(wanted) = exchange.afar.wanted_by(post, audience) {
-            self.afar.push(wanted);
+        if let Some(wanted) = exchange.remote.wanted_by(post, audience) {
+            self.remote.push(wanted);
             self.is_empty = false;
         }
     }
@@ -91,7 +91,7 @@ impl PubsubOutbox {
         rules: EventRules,
         announcements: &mut Vec<Announcement>,
     ) {
-        let afar = match rules.scope {
+        let remote = match rules.scope {
             NotifyScope::Node => Audience::ClusterWide,
             NotifyScope::Cluster => Audience::All,
         };
@@ -99,7 +99,7 @@ impl PubsubOutbox {
             match announcement {
                 Announcement::Event(_) if exchange.is_silent() => {}
                 Announcement::Event(event) => event.announce(rules.classes, |post| {
-                    self.publish_afar(exchange, post, afar);
+                    self.publish_afar(exchange, post, remote);
                     self.publish_here(exchange, author, post, Audience::All);
                 }),
                 Announcement::Message { space, channel, payload } => {
@@ -123,11 +123,11 @@ impl PubsubOutbox {
         mailboxes: &Mailboxes,
         poster: Option<usize>,
     ) -> bool {
-        for (peers, bytes) in self.afar.drain(..) {
+        for (peers, bytes) in self.remote.drain(..) {
             let wanting = peers.into_iter().filter_map(|peer| links.to(peer));
             // A message may be lost, as on a slow connection; it must not exhaust memory.
             for link in wanting.filter(|link| !link.is_congested()) {
-                link.push(&Frame::News { bytes: &bytes });
+                link.push(&Frame::Pubsub { bytes: &bytes });
             }
         }
         let mut own_mail = false;

@@ -28,7 +28,7 @@ struct Entries {
 pub(crate) struct Slow<'a> {
     pub spec: &'static Spec,
     pub args: Args<'a>,
-    pub card: &'a ClientInfo,
+    pub client: &'a ClientInfo,
     pub client_name: &'a [u8],
 }
 
@@ -42,7 +42,7 @@ impl SlowLog {
             unix_seconds: clock::now().0 / 1_000,
             micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             args,
-            client_address: slow.card.address.to_string(),
+            client_address: slow.client.address.to_string(),
             client_name: slow.client_name.to_vec(),
         };
         log.next_id += 1;

@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     /// The last command of the current turn.
     pub last_command: CommandId,
     /// The facts about the connection that other threads may read.
-    pub card: Arc<ClientInfo>,
+    pub client: Arc<ClientInfo>,
     /// True if the client has published, and may have to wait for the delivering workers.
     pub published: bool,
     /// True if it got messages in this round that are not sent yet.
@@ -57,10 +57,10 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(accepted: Accepted, place: ConnectionRef, now: UnixMillis) -> Connection {
-        let mut card = ClientInfo::new(accepted.id, place, accepted.address, now);
-        card.descriptor = i64::from(accepted.stream.as_raw_fd());
+        let mut client = ClientInfo::new(accepted.id, place, accepted.address, now);
+        client.descriptor = i64::from(accepted.stream.as_raw_fd());
         if let Ok(local) = accepted.stream.local_addr() {
-            card.local_address = local;
+            client.local_address = local;
         }
         Connection {
             stream: accepted.stream,
@@ -73,7 +73,7 @@ impl Connection {
             round: 0,
             last_active: now,
             last_command: CommandId::NONE,
-            card: Arc::new(card),
+            client: Arc::new(client),
             published: false,
             heard: false,
             waiting: None,
@@ -104,6 +104,6 @@ impl Connection {
     pub(crate) fn update_card(&mut self, now: UnixMillis) {
         let turn =
             TurnEnd { now, last_command: self.last_command, input_bytes: self.input_bytes() };
-        self.card.update(&mut self.session, &turn);
+        self.client.update(&mut self.session, &turn);
     }
 }

@@ -11,14 +11,14 @@ use super::Worker;
 use crate::data::Notice;
 
 /// Minimum interval between two reports of client demand to the control thread.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+const REPORT_DEMAND_EVERY: Duration = Duration::from_millis(100);
 
 /// Records since when this node has no lease.
 #[derive(Default)]
 pub(super) struct Fence {
     /// Id of the first client that could have connected since the lease was lost; `None` while there is a lease.
     clients_from: Option<u64>,
-    told: Option<Instant>,
+    demand_reported: Option<Instant>,
 }
 
 impl Fence {
@@ -60,7 +60,7 @@ impl Worker<'_> {
     pub(super) fn note_demand(&mut self, request: &Request<'_>) {
         let is_exec = request.spec.is_some_and(|spec| spec.full_name == "exec");
         if request.key.is_some() || is_exec {
-            self.tell_of_client();
+            self.report_demand();
         }
     }
 
@@ -71,13 +71,13 @@ impl Worker<'_> {
         let asks = request.spec.is_some_and(|spec| TOPOLOGY.contains(&spec.full_name));
         let id = self.connections[index].session.id;
         if asks && self.fence.clients_from.is_some_and(|first| id >= first) {
-            self.tell_of_client();
+            self.report_demand();
         }
     }
 
-    fn tell_of_client(&mut self) {
-        if self.fence.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
-            self.fence.told = Some(Instant::now());
+    fn report_demand(&mut self) {
+        if self.fence.demand_reported.is_none_or(|at| at.elapsed() >= REPORT_DEMAND_EVERY) {
+            self.fence.demand_reported = Some(Instant::now());
             self.shared.data.notify(Notice::ClientDemand);
         }
     }

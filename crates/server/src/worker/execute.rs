@@ -82,7 +82,7 @@ impl<'s> Worker<'s> {
     #[inline]
     fn is_restricted(&self, index: usize) -> bool {
         self.settings.maxmemory != 0
-            || self.refused.is_some()
+            || self.full_slots.is_some()
             || self.paused.is_some()
             || self.connections[index].session.replies != ReplyMode::Sent
     }
@@ -119,7 +119,7 @@ impl<'s> Worker<'s> {
         held: &mut EarlyLocks<'s>,
         output: &mut Output,
     ) {
-        if self.settings.maxmemory != 0 || self.refused.is_some() {
+        if self.settings.maxmemory != 0 || self.full_slots.is_some() {
             self.make_room(index, request, held);
         }
         if self.paused.is_some() && self.must_pause(index, request) {
@@ -152,7 +152,7 @@ impl<'s> Worker<'s> {
         output: &mut Output,
     ) -> Executed {
         let shared = self.shared;
-        let Connection { session, card, question, written, wait_until, .. } =
+        let Connection { session, client, question, written, wait_until, .. } =
             &mut self.connections[index];
         let rules = ServingRules {
             has_lease: !self.fence.is_up(),
@@ -173,7 +173,7 @@ impl<'s> Worker<'s> {
         execute(request, session, output, &shared.data, resources, locks, move |spec| {
             OwnHost(NodeHost {
                 shared,
-                card,
+                client,
                 spec,
                 now,
                 branch,
@@ -314,8 +314,8 @@ impl<'s> Worker<'s> {
         }
         // A copy of the slot is on a node that is full: what is written here would not fit there.
         let slot = request.key.as_ref().map(|key| key.slot());
-        let is_refused = |refused: &SlotSet| slot.is_some_and(|slot| refused.contains(slot));
-        self.env.out_of_memory = self.refused.as_deref().is_some_and(is_refused);
+        let is_full = |full: &SlotSet| slot.is_some_and(|slot| full.contains(slot));
+        self.env.out_of_memory = self.full_slots.as_deref().is_some_and(is_full);
         if self.env.out_of_memory || self.settings.maxmemory == 0 {
             return;
         }

@@ -125,11 +125,11 @@ impl Worker<'_> {
                     acked = true;
                 }
                 BackFrame::Refused { frame, slot, reign } => {
-                    if shared.data.keyspace.lock_one(slot).refused(link.id, frame) {
+                    if shared.data.keyspace.lock_one(slot).note_refused(link.id, frame) {
                         link.refuse(slot);
                     }
                     shared.data.next_ack_epoch(); // Before the acknowledgement that covers it.
-                    shared.data.refused(slot, reign);
+                    shared.data.note_newer_reign(slot, reign);
                 }
                 BackFrame::FillRefused { fill } => {
                     shared.data.tell_mover(MoverInput::FillRefused { fill });
@@ -223,7 +223,7 @@ impl Worker<'_> {
                     shared.data.pending_promotions.fetch_add(1, AcqRel);
                     shared.data.tell_mover(MoverInput::AnnouncePromotion { bucket, epoch });
                 }
-                FrameOutcome::News(bytes) => self.hear_from_afar(incoming.peer, &bytes),
+                FrameOutcome::Pubsub(bytes) => self.on_pubsub_frame(incoming.peer, &bytes),
                 FrameOutcome::Garbled => return Err(BrokenConnection),
                 FrameOutcome::NotYet => {
                     incoming.waits = true;

@@ -129,7 +129,7 @@ pub(crate) struct Worker<'s> {
     settings: Arc<Settings>,
     evictor: Evictor,
     /// Slots with a copy on a node that is full, if writes to them are refused.
-    refused: Option<Arc<SlotSet>>,
+    full_slots: Option<Arc<SlotSet>>,
     /// This worker's part of pub/sub.
     branch: Branch,
     outcome: Outcome,
@@ -182,7 +182,7 @@ impl<'s> Worker<'s> {
             env,
             settings,
             evictor: Evictor::default(),
-            refused: None,
+            full_slots: None,
             branch,
             outcome: Outcome::default(),
             effects: EffectLog::default(),
@@ -236,7 +236,7 @@ impl<'s> Worker<'s> {
             self.release();
             self.deliver_published();
             self.close_idle();
-            self.publish_counts();
+            self.flush_counters();
             self.count_pulse();
         }
         self.send_last_replies();
@@ -256,7 +256,7 @@ impl<'s> Worker<'s> {
         self.waits_for_backups = settings.ack == Ack::Backup;
         self.min_copies = usize::from(settings.min_copies);
         self.pending = self.shared.data.pending.load_full();
-        self.refused = self.shared.data.crowding.refused.load_full();
+        self.full_slots = self.shared.data.crowding.full_slots.load_full();
     }
 
     /// Does the work that is due once for every map.
@@ -372,7 +372,7 @@ impl<'s> Worker<'s> {
         let mut connection = Connection::new(accepted, place, clock::now());
         connection.session.authenticated = !self.env.password_required;
         if connection.stream.register(self.poller.registry(), token).is_ok() {
-            self.shared.clients.enter(Arc::clone(&connection.card));
+            self.shared.clients.enter(Arc::clone(&connection.client));
             entry.insert(connection);
         } else {
             self.shared.counters.connections[self.number].fetch_sub(1, Relaxed);
@@ -389,7 +389,7 @@ impl<'s> Worker<'s> {
     }
 
     /// Adds the round's counts to the shared ones, and hands its garbage to the janitor.
-    fn publish_counts(&mut self) {
+    fn flush_counters(&mut self) {
         self.record_statistics();
         let counters = &self.shared.counters.threads[self.number];
         let outcome = &mut self.outcome;

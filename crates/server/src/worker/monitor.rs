@@ -28,7 +28,7 @@ impl Worker<'_> {
                     && (connection.session.authenticated || spec.has(Flag::NoAuth))
             };
             let Some(spec) = request.spec.filter(|spec| is_shown(spec)) else { continue };
-            let line = monitor_line(spec, request.args, connection.card.address, now);
+            let line = monitor_line(spec, request.args, connection.client.address, now);
             for monitor in &monitors {
                 let (id, index) = (monitor.id, monitor.place.index);
                 let mail = Mail::Show { id, index, line: Arc::clone(&line) };

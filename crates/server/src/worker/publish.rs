@@ -61,7 +61,7 @@ impl Worker<'_> {
     }
 
     /// Handles a pub/sub frame from another node.
-    pub(super) fn hear_from_afar(&mut self, from: Peer, bytes: &[u8]) {
+    pub(super) fn on_pubsub_frame(&mut self, from: Peer, bytes: &[u8]) {
         match PubsubMessage::read(bytes) {
             Some(PubsubMessage::Post { channel, payload, audience }) => {
                 let post = Post { space: Space::Global, channel, payload };
@@ -69,9 +69,11 @@ impl Worker<'_> {
                 self.post();
             }
             Some(
-                news @ (PubsubMessage::Listen(_) | PubsubMessage::Stop(_) | PubsubMessage::AllTold),
+                interest @ (PubsubMessage::Listen(_)
+                | PubsubMessage::Stop(_)
+                | PubsubMessage::AllTold),
             ) => {
-                self.shared.exchange.afar.note(from, news);
+                self.shared.exchange.remote.note(from, interest);
             }
             None => {}
         }

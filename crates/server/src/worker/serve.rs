@@ -78,7 +78,7 @@ impl Worker<'_> {
             self.again.push(index);
         }
         if !connection.output.is_empty() {
-            connection.card.left_unread(connection.output.len());
+            connection.client.left_unread(connection.output.len());
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ impl Worker<'_> {
         let slow = Slow {
             spec,
             args: request.args,
-            card: &connection.card,
+            client: &connection.client,
             client_name: &connection.session.name,
         };
         self.shared.watching.slow_log.record(&slow, took, &self.settings);

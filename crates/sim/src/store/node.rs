@@ -227,7 +227,7 @@ impl Node {
             let (plane, touch) = (&self.plane, Touch::Nothing);
             let mut apply_context = ApplyContext { plane, touch, applied: |_| {} };
             match intake.take(number, &frame, &mut apply_context) {
-                FrameOutcome::Done | FrameOutcome::News(_) => {}
+                FrameOutcome::Done | FrameOutcome::Pubsub(_) => {}
                 FrameOutcome::AnnouncePromotion { bucket, epoch } => {
                     self.mover_inputs.push(MoverInput::AnnouncePromotion { bucket, epoch });
                 }

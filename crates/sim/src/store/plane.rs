@@ -76,7 +76,7 @@ impl SimPlane {
     /// Records that the other end of a link has refused a frame of a slot. Counted before its
     /// acknowledgement.
     pub(super) fn refused_by(&self, link: LinkId, slot: Slot, frame: FrameNumber) {
-        if self.with_slot(slot, |state| state.refused(link, frame)) {
+        if self.with_slot(slot, |state| state.note_refused(link, frame)) {
             self.with_link(link, |link| link.refusals.note(slot));
         }
         self.epoch.set(self.epoch.get() + 1);
@@ -241,7 +241,7 @@ impl Plane for SimPlane {
         self.link(link, |link| link.backlog.is_stuck(self.now.get(), timeout))
     }
 
-    fn refused(&self, link: LinkId) -> Vec<Slot> {
+    fn refused_slots(&self, link: LinkId) -> Vec<Slot> {
         self.link(link, |link| link.refusals.slots().collect())
     }
 

@@ -180,7 +180,7 @@ fn saved(map: &Map) -> Saved {
 
 #[cfg(test)]
 mod tests {
-    use cluster::balance::Attempt;
+    use cluster::balance::MoveId;
     use cluster::replication::{FillSize, Frame, Position};
     use placement::Hashmask;
     use store::{Seed, SlotTable, encode_item};
@@ -200,7 +200,7 @@ mod tests {
 
     /// Returns all frames of a fill of one bucket with one item.
     fn fill_of(bucket: Hashmask, number: u64) -> Vec<u8> {
-        let fill = Attempt { giver: LIAR, number };
+        let fill = MoveId { giver: LIAR, number };
         let slot = Slot::new(bucket.slots().start).unwrap();
         let reign = map_of_three().bucket(bucket).unwrap().reign;
         let epoch = map_of_three().bucket(bucket).unwrap().epoch;
@@ -245,7 +245,7 @@ mod tests {
     fn a_frame_that_is_none_closes_the_link() {
         let mut victim = Victim::default();
         let mut bytes = Vec::new();
-        Frame::News { bytes: b"hello" }.write(&mut bytes);
+        Frame::Pubsub { bytes: b"hello" }.write(&mut bytes);
         assert!(victim.frames(&bytes));
         assert!(!victim.frames(&[1, 0, 0, 0, 99]));
     }

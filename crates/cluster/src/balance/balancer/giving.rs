@@ -7,7 +7,7 @@ use crate::balance::batch::promotions_allowed;
 use crate::balance::decide::{Decision, PlanView, Reason, Step, StepKind};
 use crate::balance::engagement::{Engagement, MoveRole};
 use crate::balance::levels::LoadLevels;
-use crate::balance::message::{Attempt, BalanceAction, BalanceMessage, Offered, Timer};
+use crate::balance::message::{BalanceAction, BalanceMessage, MoveId, Offered, Timer};
 use crate::balance::pace::Pace;
 use crate::map::{Load, NodeId};
 use placement::Hashmask;
@@ -31,7 +31,7 @@ impl Balancer {
             out.push(BalanceAction::Decided(decision));
             return self.set_event(now, Pace::Soon, out);
         }
-        let attempt = self.next_attempt();
+        let move_id = self.next_move();
         let basis = view.plan.basis();
         let what = match kind {
             StepKind::Promote | StepKind::Drop => Offered::Promotion,
@@ -41,9 +41,9 @@ impl Balancer {
         let buckets = self.buckets_together(view, &decision);
         decision.buckets = buckets.len();
         let role = MoveRole::AwaitingTaker { decision: Box::new(decision) };
-        let offer = BalanceMessage::Offer { attempt, buckets: buckets.clone(), basis, what };
-        self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
-        ask(out, attempt, taker, offer);
+        let offer = BalanceMessage::Offer { move_id, buckets: buckets.clone(), basis, what };
+        self.engagement = Some(Engagement { move_id, buckets, basis, taker, role });
+        ask(out, move_id, taker, offer);
     }
 
     /// Returns the buckets that move together with the decided one: as many as the taker has room for.
@@ -64,14 +64,14 @@ impl Balancer {
         now: Moment,
         view: PlanView,
         from: NodeId,
-        attempt: Attempt,
+        move_id: MoveId,
         levels: LoadLevels,
         out: &mut Vec<BalanceAction>,
     ) {
-        if !self.is_engaged_in(attempt) {
-            return send(out, from, BalanceMessage::Forget { attempt });
+        if !self.is_engaged_in(move_id) {
+            return send(out, from, BalanceMessage::Forget { move_id });
         }
-        let engagement = self.engagement.as_mut().expect("engaged in this attempt");
+        let engagement = self.engagement.as_mut().expect("engaged in this move_id");
         match engagement.role.clone() {
             MoveRole::AwaitingTaker { decision } => {
                 self.on_accept_by_taker(now, view, *decision, levels, out);
@@ -97,8 +97,8 @@ impl Balancer {
             let allowed = self.promotions_still_allowed(view, &decision, levels);
             let engagement = self.engagement.as_mut().expect("agreed on just now");
             if allowed == 0 {
-                let attempt = engagement.attempt;
-                send(out, step.taker, BalanceMessage::Forget { attempt });
+                let move_id = engagement.move_id;
+                send(out, step.taker, BalanceMessage::Forget { move_id });
                 return self.disengage(now, Pace::Soon, out);
             }
             engagement.buckets.truncate(allowed);
@@ -107,14 +107,14 @@ impl Balancer {
             return self.start_own(view, decision, out);
         }
         let engagement = self.engagement.as_mut().expect("agreed on just now");
-        let (attempt, basis) = (engagement.attempt, engagement.basis);
+        let (move_id, basis) = (engagement.move_id, engagement.basis);
         engagement.role = MoveRole::AwaitingSource { decision: Box::new(decision) };
         let (buckets, taker) = (engagement.buckets.clone(), step.taker);
         ask(
             out,
-            attempt,
+            move_id,
             step.source,
-            BalanceMessage::RequestFill { attempt, buckets, basis, taker },
+            BalanceMessage::RequestFill { move_id, buckets, basis, taker },
         );
     }
 
@@ -142,13 +142,13 @@ impl Balancer {
         out: &mut Vec<BalanceAction>,
     ) {
         let engagement = self.engagement.as_mut().expect("agreed on just now");
-        let (attempt, step) = (engagement.attempt, decision.step);
+        let (move_id, step) = (engagement.move_id, decision.step);
         let mut proposed = Vec::new();
         if step.kind == StepKind::Promote {
             proposed = engagement.propose_promotions(view, out);
         } else {
             let (buckets, taker) = (engagement.buckets.clone(), step.taker);
-            out.push(BalanceAction::StartFill { attempt, buckets, taker });
+            out.push(BalanceAction::StartFill { move_id, buckets, taker });
         }
         engagement.role = MoveRole::Giving { step, proposed };
         out.push(BalanceAction::Decided(decision));
@@ -158,15 +158,15 @@ impl Balancer {
         &mut self,
         now: Moment,
         from: NodeId,
-        attempt: Attempt,
+        move_id: MoveId,
         out: &mut Vec<BalanceAction>,
     ) {
-        if !self.is_engaged_in(attempt) {
+        if !self.is_engaged_in(move_id) {
             return;
         }
-        let engagement = self.engagement.as_ref().expect("engaged in this attempt");
+        let engagement = self.engagement.as_ref().expect("engaged in this move_id");
         if from != engagement.taker {
-            send(out, engagement.taker, BalanceMessage::Forget { attempt });
+            send(out, engagement.taker, BalanceMessage::Forget { move_id });
         }
         self.disengage(now, Pace::Soon, out);
     }
@@ -174,28 +174,28 @@ impl Balancer {
     pub(super) fn on_answer_due(
         &mut self,
         now: Moment,
-        attempt: Attempt,
+        move_id: MoveId,
         out: &mut Vec<BalanceAction>,
     ) {
-        if !self.is_engaged_in(attempt) {
+        if !self.is_engaged_in(move_id) {
             return;
         }
-        let engagement = self.engagement.as_ref().expect("engaged in this attempt");
+        let engagement = self.engagement.as_ref().expect("engaged in this move_id");
         let source = match &engagement.role {
             MoveRole::AwaitingTaker { .. } => None,
             MoveRole::AwaitingSource { decision } => Some(decision.step.source),
             MoveRole::Giving { .. } | MoveRole::Taking { .. } | MoveRole::Sourcing { .. } => return,
         };
         for node in source.into_iter().chain([engagement.taker]) {
-            send(out, node, BalanceMessage::Forget { attempt });
+            send(out, node, BalanceMessage::Forget { move_id });
         }
         self.disengage(now, Pace::Soon, out);
     }
 }
 
 /// Sends a message that must be answered within `ANSWER_WAIT`.
-fn ask(out: &mut Vec<BalanceAction>, attempt: Attempt, to: NodeId, message: BalanceMessage) {
+fn ask(out: &mut Vec<BalanceAction>, move_id: MoveId, to: NodeId, message: BalanceMessage) {
     send(out, to, message);
-    let timer = Timer::AnswerDue { attempt };
+    let timer = Timer::AnswerDue { move_id };
     out.push(BalanceAction::SetTimer { timer, after: ANSWER_WAIT });
 }

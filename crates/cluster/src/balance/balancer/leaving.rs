@@ -88,10 +88,10 @@ impl Balancer {
             return self.begin(now, view, decision, out);
         }
         let Step { bucket, taker, .. } = decision.step;
-        let (attempt, basis) = (self.next_attempt(), view.plan.basis());
+        let (move_id, basis) = (self.next_move(), view.plan.basis());
         let role = MoveRole::AwaitingTaker { decision: Box::new(decision.clone()) };
         let buckets = vec![bucket];
-        self.engagement = Some(Engagement { attempt, buckets, basis, taker, role });
+        self.engagement = Some(Engagement { move_id, buckets, basis, taker, role });
         self.start_own(view, decision, out);
     }
 }

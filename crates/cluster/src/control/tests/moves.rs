@@ -104,9 +104,9 @@ fn a_fill_that_fails_is_tried_again() {
     t.hold_fills(1);
     t.join(2);
     t.run_until(|t| !t.node(1).fills.is_empty());
-    let (attempt, ..) = t.node(1).fills[0];
-    t.give(NodeId(1), Input::FillFailed { attempt });
-    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != attempt));
+    let (move_id, ..) = t.node(1).fills[0];
+    t.give(NodeId(1), Input::FillFailed { move_id });
+    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != move_id));
     t.release_fills(1);
     t.settle();
     t.assert_balanced();
@@ -118,14 +118,14 @@ fn a_fill_that_named_an_older_epoch_adds_no_copy() {
     t.hold_fills(1);
     t.join(2);
     t.run_until(|t| !t.node(1).fills.is_empty());
-    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let (move_id, ref buckets, _) = t.node(1).fills[0];
     let filled = buckets[0];
     let epoch = t.map().bucket(filled).unwrap().epoch;
     // Another change of the bucket: a copy that does not exist is dropped.
     t.give(NodeId(1), Input::OutOfSync { bucket: filled, node: NodeId(2), epoch });
     t.run(ms(20));
     assert!(t.map().bucket(filled).unwrap().epoch > epoch);
-    t.give(NodeId(1), Input::FillDone { attempt, filled: vec![(filled, epoch)] });
+    t.give(NodeId(1), Input::FillDone { move_id, filled: vec![(filled, epoch)] });
     t.run(ms(20));
     assert!(!t.map().bucket(filled).unwrap().is_held_by(NodeId(2)), "the taker has let it go");
     t.release_fills(1);
@@ -306,15 +306,15 @@ fn small_buckets_move_together_and_become_copies_in_one_step() {
 #[test]
 fn a_move_that_is_cut_short_adds_what_was_copied_and_goes_on() {
     let mut t = two_with_small_buckets();
-    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let (move_id, ref buckets, _) = t.node(1).fills[0];
     let copied = buckets[..3].to_vec();
     let epoch = |bucket| t.map().bucket(bucket).unwrap().epoch;
     let filled = copied.iter().map(|bucket| (*bucket, epoch(*bucket))).collect();
-    t.give(NodeId(1), Input::FillDone { attempt, filled });
+    t.give(NodeId(1), Input::FillDone { move_id, filled });
     t.run_until(|t| held_by(t, 2) > 0);
     assert!(copied.iter().all(|it| t.map().bucket(*it).unwrap().is_held_by(NodeId(2))));
     assert_eq!(held_by(&t, 2), 3);
-    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != attempt));
+    t.run_until(|t| t.node(1).fills.iter().any(|(other, ..)| *other != move_id));
     t.release_fills(1);
     t.settle();
     t.assert_balanced();
@@ -323,14 +323,14 @@ fn a_move_that_is_cut_short_adds_what_was_copied_and_goes_on() {
 #[test]
 fn buckets_that_changed_meanwhile_are_left_out_of_a_move() {
     let mut t = two_with_small_buckets();
-    let (attempt, ref buckets, _) = t.node(1).fills[0];
+    let (move_id, ref buckets, _) = t.node(1).fills[0];
     let buckets = buckets.clone();
     let epoch = |bucket| t.map().bucket(bucket).unwrap().epoch;
     let filled: Vec<_> = buckets.iter().map(|bucket| (*bucket, epoch(*bucket))).collect();
     let (changed, old) = filled[5];
     t.give(NodeId(1), Input::OutOfSync { bucket: changed, node: NodeId(2), epoch: old });
     t.run(ms(20));
-    t.give(NodeId(1), Input::FillDone { attempt, filled });
+    t.give(NodeId(1), Input::FillDone { move_id, filled });
     t.run_until(|t| held_by(t, 2) > 0);
     assert_eq!(held_by(&t, 2), 15);
     assert!(!t.map().bucket(changed).unwrap().is_held_by(NodeId(2)), "the taker has let it go");

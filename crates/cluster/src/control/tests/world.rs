@@ -102,7 +102,7 @@ pub(super) struct Node {
     /// True if fills begin but never end.
     pub(super) holds_fills: bool,
     pub(super) holds_drains: bool,
-    pub(super) fills: Vec<(balance::Attempt, Vec<Hashmask>, NodeId)>,
+    pub(super) fills: Vec<(balance::MoveId, Vec<Hashmask>, NodeId)>,
     pub(super) drains: Vec<(Hashmask, Epoch)>,
     /// Set once it was asked to hand over everything to another generation.
     pub(super) hands_over: bool,
@@ -276,8 +276,8 @@ impl World {
         let node = self.nodes.get_mut(&NodeId(node)).unwrap();
         node.holds_fills = false;
         let (id, fills) = (node.me.id, std::mem::take(&mut node.fills));
-        for (attempt, buckets, _) in fills {
-            self.finish_fill(id, attempt, &buckets);
+        for (move_id, buckets, _) in fills {
+            self.finish_fill(id, move_id, &buckets);
         }
     }
 
@@ -553,19 +553,19 @@ impl World {
                 assert_eq!(*known, map, "the log is the same everywhere, at {index}");
             }
             Action::Lease { until } => node.lease_until = until,
-            Action::Order(Order::Fill { attempt, buckets, taker }) => {
-                node.fills.push((attempt, buckets.clone(), taker));
+            Action::Order(Order::Fill { move_id, buckets, taker }) => {
+                node.fills.push((move_id, buckets.clone(), taker));
                 if !node.holds_fills {
-                    self.finish_fill(id, attempt, &buckets);
+                    self.finish_fill(id, move_id, &buckets);
                 }
             }
-            Action::Order(Order::Narrow { attempt, buckets }) => {
-                for (_, known, _) in node.fills.iter_mut().filter(|(it, ..)| *it == attempt) {
+            Action::Order(Order::Narrow { move_id, buckets }) => {
+                for (_, known, _) in node.fills.iter_mut().filter(|(it, ..)| *it == move_id) {
                     known.retain(|bucket| buckets.contains(bucket));
                 }
             }
-            Action::Order(Order::Cancel { attempt }) => {
-                node.fills.retain(|(known, ..)| *known != attempt);
+            Action::Order(Order::Cancel { move_id }) => {
+                node.fills.retain(|(known, ..)| *known != move_id);
             }
             Action::Order(Order::Pause { buckets, .. }) => {
                 node.paused.extend(buckets.iter().copied());
@@ -588,15 +588,15 @@ impl World {
         }
     }
 
-    fn finish_fill(&mut self, source: NodeId, attempt: balance::Attempt, buckets: &[Hashmask]) {
+    fn finish_fill(&mut self, source: NodeId, move_id: balance::MoveId, buckets: &[Hashmask]) {
         let node = &self.nodes[&source];
         let known = |bucket| node.map.as_ref().and_then(|map| map.bucket(bucket));
         let known = buckets.iter().filter_map(|bucket| known(*bucket));
         let filled: Vec<_> = known.map(|bucket| (bucket.hashmask, bucket.epoch)).collect();
         let input = if filled.is_empty() {
-            Input::FillFailed { attempt }
+            Input::FillFailed { move_id }
         } else {
-            Input::FillDone { attempt, filled }
+            Input::FillDone { move_id, filled }
         };
         let to = node.me;
         self.push(ms(1), Event::Data { to, input });

@@ -14,7 +14,7 @@ use super::super::follow::remove_downstream;
 use super::super::{Outgoing, Plane, SendProgress, me_in, slots_of};
 use super::{Mover, Report, TURN_BYTES};
 use crate::Moment;
-use crate::balance::Attempt;
+use crate::balance::MoveId;
 use crate::fill::FillSource;
 use crate::map::{Epoch, NodeId};
 use crate::replication::{FillSize, FrameNumber, LinkId, Outbox};
@@ -25,13 +25,13 @@ use crate::rules::{Rule, holds};
 const TOGETHER_MAX: Duration = Duration::from_millis(250);
 
 pub(super) struct Filling {
-    pub(super) attempt: Attempt,
+    pub(super) move_id: MoveId,
     pub(super) taker: NodeId,
     pub(super) link: LinkId,
     began: Moment,
     /// Buckets that are not begun.
     queue: VecDeque<Hashmask>,
-    current: Option<Sending>,
+    current: Option<CurrentFill>,
     /// Buckets that are sent, and on which the map has not decided.
     ended: Vec<Ended>,
     /// True if the map has made the taker a holder of some bucket.
@@ -41,7 +41,7 @@ pub(super) struct Filling {
 }
 
 /// The bucket that is being sent.
-struct Sending {
+struct CurrentFill {
     source: FillSource,
     /// The number of the first frame, until the taker has acknowledged it. By then the taker has reported its
     /// stale copies.
@@ -89,12 +89,12 @@ impl Mover {
     pub(super) fn start_fill(
         &mut self,
         now: Moment,
-        attempt: Attempt,
+        move_id: MoveId,
         buckets: Vec<Hashmask>,
         taker: NodeId,
         plane: &impl Plane,
     ) {
-        if self.filling.as_ref().is_some_and(|filling| filling.attempt == attempt) {
+        if self.filling.as_ref().is_some_and(|filling| filling.move_id == move_id) {
             return; // It was already ordered.
         }
         self.stop_fill(plane);
@@ -102,13 +102,13 @@ impl Mover {
             // The `FillEnd` of an earlier fill is sent, but its outcome is unknown and nobody tracks it any
             // more: force a decision.
             self.report_doubtful_fill(plane);
-            return plane.report(Report::FillFailed { attempt });
+            return plane.report(Report::FillFailed { move_id });
         }
         let Some(link) = plane.link_to(taker) else {
-            return plane.report(Report::FillFailed { attempt });
+            return plane.report(Report::FillFailed { move_id });
         };
         self.filling = Some(Filling {
-            attempt,
+            move_id,
             taker,
             link,
             began: now,
@@ -121,14 +121,14 @@ impl Mover {
         self.begin_next(now, plane);
         if self.filling.as_ref().is_some_and(|filling| filling.current.is_none()) {
             self.filling = None;
-            plane.report(Report::FillFailed { attempt });
+            plane.report(Report::FillFailed { move_id });
         }
     }
 
     /// Leaves out the buckets that are not wanted any more and not begun. The others are reported, and
     /// control decides about them.
-    pub(super) fn narrow_fill(&mut self, attempt: Attempt, buckets: &[Hashmask]) {
-        if let Some(filling) = self.filling.as_mut().filter(|it| it.attempt == attempt) {
+    pub(super) fn narrow_fill(&mut self, move_id: MoveId, buckets: &[Hashmask]) {
+        if let Some(filling) = self.filling.as_mut().filter(|it| it.move_id == move_id) {
             filling.queue.retain(|bucket| buckets.contains(bucket));
         }
     }
@@ -139,7 +139,7 @@ impl Mover {
         if now >= filling.began + TOGETHER_MAX && !filling.ended.is_empty() {
             filling.queue.clear();
         }
-        let (attempt, link) = (filling.attempt, filling.link);
+        let (move_id, link) = (filling.move_id, filling.link);
         while let Some(bucket) = filling.queue.pop_front() {
             let window = &mut self.window;
             let begun = plane.with_moves(|outgoing| {
@@ -148,7 +148,7 @@ impl Mover {
                 let reign = map.bucket(bucket).filter(|it| it.primary() == Some(me))?.reign;
                 let (ended_at, progress) = (None, SendProgress::default());
                 outgoing.push(Outgoing { bucket, reign, link, ended_at, progress });
-                let source = FillSource::new(attempt, bucket, link, reign);
+                let source = FillSource::new(move_id, bucket, link, reign);
                 let size = size_of(bucket, plane);
                 let asked = plane.with_outbox(link, |outbox| {
                     window.turn_to(now, link, outbox);
@@ -159,7 +159,7 @@ impl Mover {
                         state.replica.add_downstream(link, plane.last(link));
                     });
                 }
-                Some(Sending { source, asked: Some(asked) })
+                Some(CurrentFill { source, asked: Some(asked) })
             });
             if let Some(begun) = begun {
                 filling.current = Some(begun);
@@ -256,7 +256,9 @@ impl Mover {
     /// Ends a bucket when all its slots are sent: from now on replies wait for the taker.
     fn end_bucket(&mut self, now: Moment, plane: &impl Plane) -> ControlFlow<()> {
         let Some(filling) = &mut self.filling else { return ControlFlow::Break(()) };
-        let Some(Sending { source, .. }) = &filling.current else { return ControlFlow::Break(()) };
+        let Some(CurrentFill { source, .. }) = &filling.current else {
+            return ControlFlow::Break(());
+        };
         let epoch = plane.with_moves(|outgoing| {
             let map = plane.map();
             let known = map.bucket(source.bucket).filter(|it| it.reign == source.reign)?;
@@ -292,10 +294,10 @@ impl Mover {
         };
         if filling.ended.is_empty() {
             // None of the buckets could be begun, or the map has decided on all of them.
-            let (attempt, has_added) = (filling.attempt, filling.has_added);
+            let (move_id, has_added) = (filling.move_id, filling.has_added);
             self.filling = None;
             if !has_added {
-                plane.report(Report::FillFailed { attempt });
+                plane.report(Report::FillFailed { move_id });
             }
             return;
         }
@@ -303,17 +305,17 @@ impl Mover {
         if filling.ended.iter().all(|ended| ended.frame <= acked) {
             filling.reported = Some(now);
             let filled = filling.ended.iter().map(|ended| (ended.bucket, ended.epoch)).collect();
-            plane.report(Report::FillDone { attempt: filling.attempt, filled });
+            plane.report(Report::FillDone { move_id: filling.move_id, filled });
         }
     }
 
     /// Fails the fill. If replies already wait for the taker, only a change of the map can end that
     /// (`report_doubtful_fill`).
     pub(super) fn fail_fill(&mut self, plane: &impl Plane) {
-        let Some(attempt) = self.filling.as_ref().map(|filling| filling.attempt) else { return };
+        let Some(move_id) = self.filling.as_ref().map(|filling| filling.move_id) else { return };
         self.report_doubtful_fill(plane);
         self.stop_fill(plane);
-        plane.report(Report::FillFailed { attempt });
+        plane.report(Report::FillFailed { move_id });
     }
 
     /// Reports the taker as out of sync for every bucket whose `FillEnd` is sent: replies wait for it although
@@ -330,7 +332,7 @@ impl Mover {
     pub(super) fn stop_fill(&mut self, plane: &impl Plane) {
         let Some(filling) = &mut self.filling else { return };
         filling.queue.clear();
-        if let Some(Sending { source, .. }) = filling.current.take() {
+        if let Some(CurrentFill { source, .. }) = filling.current.take() {
             // Remove the downstreams first: frames shipped after the cancellation would be refused.
             forget_downstream(plane, source.bucket, source.link);
             plane.with_outbox(source.link, |outbox| source.cancel(outbox));
@@ -346,7 +348,7 @@ impl Mover {
         for bucket in filling.sent_buckets() {
             forget_downstream(plane, bucket, filling.link);
         }
-        plane.report(Report::FillFailed { attempt: filling.attempt });
+        plane.report(Report::FillFailed { move_id: filling.move_id });
     }
 
     /// Applies a new map to the fill. A bucket whose `FillEnd` was sent is decided on when it has a later epoch,
@@ -365,7 +367,7 @@ impl Mover {
             false
         });
         filling.has_added = has_added;
-        let is_lost = filling.current.as_ref().is_some_and(|Sending { source, .. }| {
+        let is_lost = filling.current.as_ref().is_some_and(|CurrentFill { source, .. }| {
             map.bucket(source.bucket).is_none_or(|known| known.reign != source.reign)
         });
         if is_lost {
@@ -374,12 +376,12 @@ impl Mover {
         let is_over =
             filling.ended.is_empty() && filling.current.is_none() && filling.queue.is_empty();
         if is_over {
-            let attempt = filling.attempt;
+            let move_id = filling.move_id;
             self.filling = None;
             // The control plane may still wait for the outcome of a fill that some other change of the buckets
             // has ended.
             if !has_added {
-                plane.report(Report::FillFailed { attempt });
+                plane.report(Report::FillFailed { move_id });
             }
         }
     }

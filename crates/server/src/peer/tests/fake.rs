@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cluster::Moment;
-use cluster::balance::{Attempt, BucketSize, SizeReport};
+use cluster::balance::{BucketSize, MoveId, SizeReport};
 use cluster::consensus::{
     Ballot, Begin, Configuration, Entry, LogEntry, LogPlace, MessageBody, Payload, RaftMessage,
     SnapshotData, Term,
@@ -40,7 +40,7 @@ pub(super) fn eventually(what: &str, is_true: impl Fn() -> bool) {
 
 #[derive(Default)]
 struct FakeData {
-    line: OnceLock<ControlHandle>,
+    control_handle: OnceLock<ControlHandle>,
     state: Mutex<State>,
     /// Stands for the locks of slots: applying a map waits for it.
     slots: Mutex<()>,
@@ -59,7 +59,7 @@ struct State {
 
 impl FakeData {
     fn tell(&self, input: Input) {
-        self.line.get().expect("it was given one").tell(input);
+        self.control_handle.get().expect("it was given one").tell(input);
     }
 }
 
@@ -93,11 +93,11 @@ impl DataPlane for FakeData {
     fn timers_link(&self, _: Peer, _: TcpStream) {}
     fn order(&self, order: Order) {
         match order {
-            Order::Fill { attempt, buckets, .. } => {
+            Order::Fill { move_id, buckets, .. } => {
                 let map = self.state.lock().map.clone().expect("fills begin by a map");
                 let epoch = |bucket| map.bucket(bucket).expect("it is there").epoch;
                 let filled = buckets.into_iter().map(|bucket| (bucket, epoch(bucket))).collect();
-                self.tell(Input::FillDone { attempt, filled });
+                self.tell(Input::FillDone { move_id, filled });
             }
             Order::Pause { buckets, .. } => self.tell(Input::Drained { buckets }),
             Order::Cancel { .. } | Order::Narrow { .. } => {}
@@ -136,14 +136,14 @@ pub(super) fn sample_messages(map: &Map) -> Vec<Message> {
         Change::Split(vec![(hashmask, expected)]),
     ];
     let entry = LogEntry { planned_at: None, changes };
-    let attempt = Attempt { giver: node, number: 3 };
+    let move_id = MoveId { giver: node, number: 3 };
     let size = BucketSize { bucket: hashmask, bytes: 1 << 30, largest_slot_bytes: 1 << 20 };
     let sizes = SizeReport::new(1 << 20, [size].into_iter());
     let mut messages = vec![
         Message::LeaseAsk { number: 1, applied: LogIndex(2), is_cut_off: false },
         Message::LeaseGrant { number: 1, index: LogIndex(2), lease: Duration::from_secs(1) },
         Message::Propose(entry.clone()),
-        Message::Engaged { attempt },
+        Message::Engaged { move_id },
         Message::Sizes(sizes),
         Message::Balance(cluster::balance::BalanceMessage::AskLevels { round: 1 }),
     ];
@@ -181,8 +181,8 @@ pub(super) struct FakeNode {
     me: Peer,
     cluster: ClusterId,
     pub(super) port: u16,
-    pub(super) line: ControlHandle,
-    outlook: Arc<StartupState>,
+    pub(super) control_handle: ControlHandle,
+    startup: Arc<StartupState>,
     data: Arc<FakeData>,
     running: Running,
 }
@@ -208,22 +208,22 @@ impl Process {
         let Process { me, listener } = self;
         let (port, peer, cluster) = (me.at.peer, me.peer(), roster.cluster);
         let start = Start { me, cluster: roster.cluster, seed: 1, begin, welcome };
-        let outlook = Arc::new(StartupState::default());
+        let startup = Arc::new(StartupState::default());
         let beginning = PeerStart {
             start,
             roster,
             secret: Secret::new(SECRET),
             directory: None,
             listener: Some(listener),
-            outlook: Arc::clone(&outlook),
+            startup: Arc::clone(&startup),
         };
         let data = Arc::new(FakeData::default());
         let prepared = prepare().expect("a poll can be had");
-        let line = prepared.line.clone();
-        assert!(data.line.set(line.clone()).is_ok());
+        let control_handle = prepared.control_handle.clone();
+        assert!(data.control_handle.set(control_handle.clone()).is_ok());
         let plane = Arc::clone(&data) as Arc<dyn DataPlane>;
         let running = start_threads(prepared, beginning, plane);
-        FakeNode { me: peer, cluster, port, line, outlook, data, running }
+        FakeNode { me: peer, cluster, port, control_handle, startup, data, running }
     }
 }
 
@@ -282,7 +282,7 @@ impl FakeNode {
     }
 
     pub(super) fn is_ready(&self) {
-        assert_eq!(self.outlook.wait(WAIT), StartupPhase::Ready);
+        assert_eq!(self.startup.wait(WAIT), StartupPhase::Ready);
     }
 
     pub(super) fn map(&self) -> Option<Arc<Map>> {
@@ -311,13 +311,13 @@ impl FakeNode {
     pub(super) fn cut_data_links(&self) {
         let cut = std::mem::take(&mut self.data.state.lock().outgoing);
         for (peer, _) in cut {
-            self.line.data_link_lost(peer);
+            self.control_handle.data_link_lost(peer);
         }
     }
 
     pub(super) fn voters(&self) -> usize {
         let (tell, told) = mpsc::channel();
-        self.line.look(move |control| {
+        self.control_handle.look(move |control| {
             let _ = tell.send(control.configuration().voters.len());
         });
         told.recv_timeout(WAIT).unwrap_or(0)

@@ -34,7 +34,7 @@ const LOOKS_FOR: Duration = Duration::from_secs(5);
 const ASKS_EVERY: Duration = Duration::from_millis(900);
 
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct ClusterView {
     chronicle: Mutex<Chronicle>,
     /// The changes of the map, for clients that follow it; `None` until there is a map.
     journal: Mutex<Option<MapJournal>>,
@@ -92,7 +92,7 @@ pub(crate) fn ask(
     Ok(())
 }
 
-impl News {
+impl ClusterView {
     /// Refreshes the knowledge of the control plane. Called periodically; nothing waits for it.
     pub(crate) fn refresh(&self, control: &ControlHandle) {
         if self.looks.lock().is_time_to_ask() {

@@ -20,7 +20,7 @@ const STRANGER_MAPS_MAX: u8 = 64;
 
 /// Subscriptions of other nodes' clients.
 #[derive(Default)]
-pub(crate) struct Afar {
+pub(crate) struct RemoteSubscribers {
     interests: RwLock<BTreeMap<Peer, Interests>>,
     any: AtomicBool,
 }
@@ -45,7 +45,7 @@ struct Names {
     patterns: BTreeSet<Box<[u8]>>,
 }
 
-impl Afar {
+impl RemoteSubscribers {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
@@ -153,7 +153,7 @@ impl Names {
 pub(super) fn announce(links: &Links, message: PubsubMessage<'_>) {
     let Some(bytes) = message.write() else { return };
     for link in links.living() {
-        link.push(&Frame::News { bytes: &bytes });
+        link.push(&Frame::Pubsub { bytes: &bytes });
     }
 }
 
@@ -161,7 +161,7 @@ pub(super) fn announce(links: &Links, message: PubsubMessage<'_>) {
 pub(crate) fn introduce(exchange: &Exchange, link: &Link) {
     let tell = |message: PubsubMessage<'_>| {
         if let Some(bytes) = message.write() {
-            link.push(&Frame::News { bytes: &bytes });
+            link.push(&Frame::Pubsub { bytes: &bytes });
         }
     };
     exchange.for_each_interest(|interest| tell(PubsubMessage::Listen(interest)));
@@ -186,74 +186,74 @@ mod tests {
         Interest { kind: SubscriptionKind::Pattern, name, audience }
     }
 
-    fn wanting(afar: &Afar, channel: &[u8], audience: Audience) -> Vec<u64> {
+    fn wanting(remote: &RemoteSubscribers, channel: &[u8], audience: Audience) -> Vec<u64> {
         let post = Post { space: Space::Global, channel, payload: b"x" };
-        let wanted = afar.wanted_by(post, audience);
+        let wanted = remote.wanted_by(post, audience);
         wanted.map_or_else(Vec::new, |(peers, _)| peers.iter().map(|peer| peer.id.0).collect())
     }
 
     /// Returns what is known of two members that have told all their names.
-    fn two() -> Afar {
-        let afar = Afar::default();
-        afar.keep(&[peer(1), peer(2)]);
+    fn two() -> RemoteSubscribers {
+        let remote = RemoteSubscribers::default();
+        remote.keep(&[peer(1), peer(2)]);
         for member in [peer(1), peer(2)] {
-            afar.note(member, PubsubMessage::AllTold);
+            remote.note(member, PubsubMessage::AllTold);
         }
-        afar
+        remote
     }
 
     #[test]
     fn a_message_goes_to_the_nodes_that_asked_for_it() {
-        let afar = two();
-        assert!(afar.is_empty());
+        let remote = two();
+        assert!(remote.is_empty());
         let news = channel(b"news", Audience::All);
-        afar.note(peer(1), PubsubMessage::Listen(news));
-        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
-        assert_eq!(wanting(&afar, b"news", Audience::All), [1, 2]);
-        afar.note(peer(1), PubsubMessage::Stop(news));
-        assert_eq!(wanting(&afar, b"news", Audience::All), [2]);
-        afar.keep(&[peer(1)]);
-        assert!(afar.is_empty());
+        remote.note(peer(1), PubsubMessage::Listen(news));
+        remote.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
+        assert_eq!(wanting(&remote, b"news", Audience::All), [1, 2]);
+        remote.note(peer(1), PubsubMessage::Stop(news));
+        assert_eq!(wanting(&remote, b"news", Audience::All), [2]);
+        remote.keep(&[peer(1)]);
+        assert!(remote.is_empty());
     }
 
     #[test]
     fn an_event_for_cluster_wide_subscribers_goes_only_to_their_nodes() {
-        let afar = two();
-        afar.note(peer(1), PubsubMessage::Listen(channel(b"news", Audience::All)));
-        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
-        afar.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::ClusterWide)));
-        assert_eq!(wanting(&afar, b"news", Audience::ClusterWide), [2]);
-        afar.note(peer(2), PubsubMessage::Stop(pattern(b"n*", Audience::ClusterWide)));
-        assert_eq!(wanting(&afar, b"news", Audience::ClusterWide), [0; 0]);
-        assert_eq!(wanting(&afar, b"news", Audience::All), [1, 2]);
+        let remote = two();
+        remote.note(peer(1), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        remote.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::All)));
+        remote.note(peer(2), PubsubMessage::Listen(pattern(b"n*", Audience::ClusterWide)));
+        assert_eq!(wanting(&remote, b"news", Audience::ClusterWide), [2]);
+        remote.note(peer(2), PubsubMessage::Stop(pattern(b"n*", Audience::ClusterWide)));
+        assert_eq!(wanting(&remote, b"news", Audience::ClusterWide), [0; 0]);
+        assert_eq!(wanting(&remote, b"news", Audience::All), [1, 2]);
     }
 
     #[test]
     fn a_member_that_has_not_told_its_subscriptions_yet_gets_everything() {
-        let afar = two();
-        afar.keep(&[peer(1), peer(2), peer(3)]);
+        let remote = two();
+        remote.keep(&[peer(1), peer(2), peer(3)]);
         for audience in [Audience::All, Audience::ClusterWide] {
-            assert_eq!(wanting(&afar, b"news", audience), [3]);
+            assert_eq!(wanting(&remote, b"news", audience), [3]);
         }
-        afar.note(peer(3), PubsubMessage::AllTold);
-        assert!(afar.is_empty());
+        remote.note(peer(3), PubsubMessage::AllTold);
+        assert!(remote.is_empty());
     }
 
     #[test]
     fn a_process_may_tell_its_subscriptions_before_a_map_has_it() {
-        let afar = two();
-        afar.note(peer(3), PubsubMessage::Listen(channel(b"news", Audience::All)));
-        afar.note(peer(3), PubsubMessage::AllTold);
-        afar.keep(&[peer(1), peer(2)]);
-        afar.keep(&[peer(1), peer(2), peer(3)]);
-        assert_eq!(wanting(&afar, b"news", Audience::All), [3]);
-        assert_eq!(wanting(&afar, b"other", Audience::All), [0; 0]);
+        let remote = two();
+        remote.note(peer(3), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        remote.note(peer(3), PubsubMessage::AllTold);
+        remote.keep(&[peer(1), peer(2)]);
+        remote.keep(&[peer(1), peer(2), peer(3)]);
+        assert_eq!(wanting(&remote, b"news", Audience::All), [3]);
+        assert_eq!(wanting(&remote, b"other", Audience::All), [0; 0]);
         // A late message of a process that is gone does not stay for ever.
-        afar.keep(&[peer(1)]);
-        afar.note(peer(2), PubsubMessage::Listen(channel(b"news", Audience::All)));
+        remote.keep(&[peer(1)]);
+        remote.note(peer(2), PubsubMessage::Listen(channel(b"news", Audience::All)));
         for _ in 0..STRANGER_MAPS_MAX {
-            afar.keep(&[peer(1)]);
+            remote.keep(&[peer(1)]);
         }
-        assert!(afar.is_empty());
+        assert!(remote.is_empty());
     }
 }

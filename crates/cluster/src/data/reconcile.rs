@@ -13,22 +13,22 @@ use crate::replication::{Frame, FrameNumber, LinkId, Outbox, Role};
 
 /// Buckets of which this node is primary but that it does not serve yet.
 #[derive(Default)]
-pub(super) struct Settlements(Vec<Settlement>);
+pub(super) struct Reconciliations(Vec<Reconciliation>);
 
-struct Settlement {
+struct Reconciliation {
     bucket: Hashmask,
     reign: LogIndex,
     /// The last frame sent to each backup; all of them must be acknowledged.
     asked: Vec<(LinkId, FrameNumber)>,
 }
 
-/// Returns whether a bucket that this node starts to serve must be settled first. Not needed if its primary has
+/// Returns whether a bucket that this node starts to serve must be reconciled first. Not needed if its primary has
 /// handed it over, because then all backups have acknowledged everything. If several changes lie between the two
 /// maps, one of them may be a death.
 ///
 /// `lived_on` is true if the process of the old primary was a member all the time. Then its place was taken by a
 /// promotion, not by its death; and if only its own copy is gone after two changes, the second one dropped that.
-pub(super) fn must_settle(before: &Bucket, now: &Bucket, lived_on: bool) -> bool {
+pub(super) fn must_reconcile(before: &Bucket, now: &Bucket, lived_on: bool) -> bool {
     let Some(primary) = before.primary() else { return !now.backups().is_empty() };
     let is_promoted = now.epoch == before.epoch.next() && now.is_held_by(primary);
     let stays = |node: &&NodeId| **node != primary;
@@ -40,12 +40,12 @@ pub(super) fn must_settle(before: &Bucket, now: &Bucket, lived_on: bool) -> bool
     !is_promoted && !is_given && !now.backups().is_empty()
 }
 
-impl Settlements {
+impl Reconciliations {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Starts with the buckets that need it, and forgets those that this node no longer has to settle.
+    /// Starts with the buckets that need it, and forgets those that this node no longer has to reconcile.
     pub(super) fn follow(&mut self, map: &Map, plane: &impl Plane) {
         self.0.retain(|known| {
             map.bucket(known.bucket).is_some_and(|bucket| bucket.reign == known.reign)
@@ -53,43 +53,44 @@ impl Settlements {
         let Some(me) = me_in(map, plane) else { return };
         for bucket in map.buckets().filter(|bucket| bucket.primary() == Some(me)) {
             let known = self.0.iter().any(|known| known.bucket == bucket.hashmask);
-            if !known && is_settling(plane, bucket.hashmask) {
+            if !known && is_reconciling(plane, bucket.hashmask) {
                 let asked = compare(bucket, plane);
-                self.0.push(Settlement { bucket: bucket.hashmask, reign: bucket.reign, asked });
+                self.0.push(Reconciliation { bucket: bucket.hashmask, reign: bucket.reign, asked });
             }
         }
     }
 
     /// Serves the buckets on which all backups agree, and resends the slots that differ.
     pub(super) fn go_on(&mut self, map: &Map, plane: &impl Plane) {
-        self.0.retain_mut(|settlement| {
-            let bucket = map.bucket(settlement.bucket).filter(|it| it.reign == settlement.reign);
+        self.0.retain_mut(|reconciliation| {
+            let bucket =
+                map.bucket(reconciliation.bucket).filter(|it| it.reign == reconciliation.reign);
             let Some(bucket) = bucket else { return false };
             let backups: Vec<LinkId> =
                 bucket.backups().iter().filter_map(|node| plane.link_to(*node)).collect();
-            settlement.asked.retain(|(link, _)| backups.contains(link));
-            if settlement.asked.iter().any(|(link, number)| plane.acked(*link) < *number) {
+            reconciliation.asked.retain(|(link, _)| backups.contains(link));
+            if reconciliation.asked.iter().any(|(link, number)| plane.acked(*link) < *number) {
                 return true;
             }
-            let differing = settlement.differing(plane);
+            let differing = reconciliation.differing(plane);
             if differing.is_empty() {
                 serve(bucket.hashmask, plane);
                 return false;
             }
-            settlement.asked = differing
+            reconciliation.asked = differing
                 .into_iter()
-                .map(|(link, slot)| (link, send_whole(link, slot, settlement.reign, plane)))
+                .map(|(link, slot)| (link, send_whole(link, slot, reconciliation.reign, plane)))
                 .collect();
             true
         });
     }
 
     pub(super) fn concerns(&self, bucket: Hashmask) -> bool {
-        self.0.iter().any(|settlement| settlement.bucket == bucket)
+        self.0.iter().any(|reconciliation| reconciliation.bucket == bucket)
     }
 }
 
-impl Settlement {
+impl Reconciliation {
     fn differing(&self, plane: &impl Plane) -> Vec<(LinkId, Slot)> {
         let slots = self.bucket.slots();
         let of = |link: LinkId| {
@@ -104,9 +105,9 @@ impl Settlement {
     }
 }
 
-/// Checks only the last slot: all slots of a bucket settle together, the last one last. Checking each slot of
+/// Checks only the last slot: all slots of a bucket are reconciled together, the last one last. Checking each slot of
 /// all buckets on every map change would block this core for a millisecond.
-fn is_settling(plane: &impl Plane, bucket: Hashmask) -> bool {
+fn is_reconciling(plane: &impl Plane, bucket: Hashmask) -> bool {
     let last = slots_of(bucket).last().expect("a bucket has slots");
     plane.with_slot(last, |state| state.replica.role() == Role::Reconciling)
 }
@@ -154,7 +155,7 @@ fn send_whole(link: LinkId, slot: Slot, reign: LogIndex, plane: &impl Plane) -> 
 fn serve(bucket: Hashmask, plane: &impl Plane) {
     for slot in slots_of(bucket) {
         plane.with_slot(slot, |state| {
-            if state.replica.settled() {
+            if state.replica.reconciled() {
                 plane.publish_counts(slot, state);
             }
         });
@@ -180,17 +181,20 @@ mod tests {
     #[test]
     fn a_bucket_that_was_handed_over_is_served_at_once() {
         let before = bucket(5, &[A, B, C]);
-        assert!(!must_settle(&before, &bucket(6, &[C, B, A]), true));
-        assert!(!must_settle(&before, &bucket(7, &[C, B]), true), "A has given its copy away");
+        assert!(!must_reconcile(&before, &bucket(6, &[C, B, A]), true));
+        assert!(!must_reconcile(&before, &bucket(7, &[C, B]), true), "A has given its copy away");
     }
 
     #[test]
     fn after_a_death_the_backups_are_compared() {
         let before = bucket(5, &[A, B, C]);
-        assert!(must_settle(&before, &bucket(6, &[C, B]), false), "A died");
-        assert!(must_settle(&before, &bucket(7, &[C, B]), false), "A died, and something else");
-        assert!(must_settle(&before, &bucket(7, &[C, A]), true), "B was promoted and died");
-        assert!(must_settle(&before, &bucket(8, &[C, B]), true), "too much has happened");
-        assert!(!must_settle(&before, &bucket(6, &[C]), false), "there is nobody to compare with");
+        assert!(must_reconcile(&before, &bucket(6, &[C, B]), false), "A died");
+        assert!(must_reconcile(&before, &bucket(7, &[C, B]), false), "A died, and something else");
+        assert!(must_reconcile(&before, &bucket(7, &[C, A]), true), "B was promoted and died");
+        assert!(must_reconcile(&before, &bucket(8, &[C, B]), true), "too much has happened");
+        assert!(
+            !must_reconcile(&before, &bucket(6, &[C]), false),
+            "there is nobody to compare with"
+        );
     }
 }
