@@ -6,12 +6,14 @@ mod settings; //  Conversion of settings to and from text.
 mod chronicle; // Past changes, and their reasons.
 mod picture; //   A table with nodes as columns and buckets as rows.
 mod sync; //      Copies that are incomplete or behind.
+mod health; //    The verdict: what is wrong, what it means, what to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
+pub use health::{Health, NodeFacts, Problem, ProblemKind, Severity};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 pub use sync::SyncStatus;
@@ -35,9 +37,17 @@ pub struct Status {
     pub leader: Option<String>,
     pub members: Vec<MemberStatus>,
     pub buckets: Vec<BucketStatus>,
+    #[serde(default)]
+    pub bucket_count: usize,
+    /// Number of buckets without a holder.
+    #[serde(default)]
+    pub lost: usize,
     /// Number of buckets with a primary and no backup, unless the cluster is set to have no backups.
     #[serde(default)]
     pub single_copies: usize,
+    /// Number of buckets with fewer copies than they should have, and at least one.
+    #[serde(default)]
+    pub short_of_copies: usize,
     /// Nodes with reserved places: they are away for a while, or back and not yet filled.
     #[serde(default)]
     pub away: Vec<AwayStatus>,
@@ -68,6 +78,8 @@ pub struct Status {
     /// True if this side ends in favour of another: it serves no clients and hands over its writes.
     #[serde(default)]
     pub yields: bool,
+    #[serde(default)]
+    pub health: Health,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -120,6 +132,9 @@ pub struct LevelsStatus {
     /// True if it is near its limit of memory and takes no more copies.
     #[serde(default)]
     pub full: bool,
+    /// True if it is above its limit of memory and may not evict: it refuses writes that need memory.
+    #[serde(default)]
+    pub out_of_memory: bool,
     /// Bytes that its backups have not acknowledged yet.
     #[serde(default)]
     pub lag_bytes: u64,
@@ -251,7 +266,10 @@ impl Status {
             leader: None,
             members: members(map),
             buckets: Vec::new(),
+            bucket_count: map.bucket_count(),
+            lost: map.lost().count(),
             single_copies: single_copies(map),
+            short_of_copies: short_of_copies(map),
             away: map.away().map(|(_, away)| AwayStatus::of(away)).collect(),
             fills: FillStatus::default(),
             sync: Vec::new(),
@@ -263,6 +281,7 @@ impl Status {
             estranged: map.partitioned_members().iter().map(|member| member.name.clone()).collect(),
             awaited: map.begun_anew().count(),
             yields: map.yielded_to().is_some(),
+            health: Health::default(),
         }
     }
 
@@ -298,6 +317,12 @@ fn single_copies(map: &Map) -> usize {
     map.buckets().filter(|bucket| wants_backups && bucket.holders.len() == 1).count()
 }
 
+fn short_of_copies(map: &Map) -> usize {
+    let wanted = map.copies_wanted();
+    let is_short = |bucket: &&Bucket| (1..wanted).contains(&bucket.holders.len());
+    map.buckets().filter(is_short).count()
+}
+
 impl LevelsStatus {
     fn of(vitals: &Vitals, busy: bool) -> LevelsStatus {
         LevelsStatus {
@@ -306,6 +331,7 @@ impl LevelsStatus {
             busy,
             sick: vitals.condition == Condition::Sick,
             full: vitals.memory.is_crowded(),
+            out_of_memory: vitals.memory.refuses_writes(),
             lag_bytes: vitals.lag_bytes,
         }
     }

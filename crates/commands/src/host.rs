@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cluster::control::OperatorRequest;
 use cluster::map::{Epoch, MapStep, NodeId, StepError};
-use cluster::status::Status;
+use cluster::status::{Health, Status};
 use settings::Settings;
 use timers::TimerRequest;
 
@@ -131,6 +131,9 @@ pub trait Host {
 
     /// Returns the complete status of the cluster.
     fn cluster_status(&self) -> Status;
+
+    /// Returns the verdict about the cluster's health, by what this node knows already.
+    fn cluster_health(&self) -> Health;
 
     /// Requests an operation that the nodes then perform together, asynchronously. `Err` gives the reason for a
     /// refusal in one line.

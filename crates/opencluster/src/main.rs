@@ -23,6 +23,7 @@ mod memory; // Memory figures of the allocator.
 use std::process::ExitCode;
 
 use cli::Command;
+use cluster::status::Severity;
 
 // One allocator for all threads. It does not grow without bound under changing value sizes, and it exposes
 // its figures: `INFO memory` reports them.
@@ -59,15 +60,27 @@ pub(crate) enum Failure {
     BadInput(String),
     /// The input is valid, but the machine or the cluster refused it.
     Refused(String),
+    /// The cluster is not well, which was printed: `status --check`.
+    Unhealthy(Severity),
 }
 
 impl Failure {
     fn report(&self) -> ExitCode {
-        let (line, code) = match self {
-            Failure::BadInput(line) => (line, 2),
-            Failure::Refused(line) => (line, 1),
+        let code = match self {
+            Failure::BadInput(_) => 2,
+            Failure::Refused(_) => 1,
+            Failure::Unhealthy(severity) => *severity as u8,
         };
-        anstream::eprintln!("opencluster: {line}");
+        if !matches!(self, Failure::Unhealthy(_)) {
+            anstream::eprintln!("opencluster: {}", self.line());
+        }
         ExitCode::from(code)
+    }
+
+    fn line(&self) -> &str {
+        match self {
+            Failure::BadInput(line) | Failure::Refused(line) => line,
+            Failure::Unhealthy(_) => "the cluster is not well",
+        }
     }
 }

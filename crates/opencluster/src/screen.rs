@@ -62,6 +62,7 @@ pub(crate) mod testing {
             busy: true,
             sick: false,
             full: false,
+            out_of_memory: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);

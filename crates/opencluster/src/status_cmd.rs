@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use cluster::status::{MemberStatus, Status};
+use cluster::status::{MemberStatus, Severity, Status};
 
 use crate::Failure;
 use crate::talk::{NodeArgs, Talk};
@@ -30,9 +30,15 @@ pub(crate) struct StatusArgs {
     /// Show it again every second
     #[arg(long, conflicts_with = "json")]
     watch: bool,
+    /// Print the verdict only; exit with 0 if all is well, 1 for a warning, 2 if commands fail or no node answers
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    check: bool,
 }
 
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
+    if args.check {
+        return check(&args.node);
+    }
     if args.json {
         let status = of_node(&args.node)?;
         let text = serde_json::to_string_pretty(&status).expect("numbers and texts can be written");
@@ -42,6 +48,16 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         return watch(&args.node);
     }
     print(&tables::render(&of_cluster(&args.node)?, now()))
+}
+
+/// Prints the verdict of the node and of all it knows; fails as monitoring tools expect it.
+fn check(args: &NodeArgs) -> Result<(), Failure> {
+    let (severity, text) = match of_cluster(args) {
+        Ok(Status { health, .. }) => (health.severity, tables::health(&health)),
+        Err(failure) => (Severity::Failing, format!("failing: {}\n", failure.line())),
+    };
+    print(&text)?;
+    if severity == Severity::Ok { Ok(()) } else { Err(Failure::Unhealthy(severity)) }
 }
 
 /// Prints the status again and again. If the node is gone, asks another one.
@@ -108,6 +124,7 @@ fn merge(status: &mut Status, other: Status) {
     }
     status.sync.extend(other.sync);
     status.merged += other.merged;
+    status.health.add(other.health);
     let own = other.members.iter().find(|member| member.name == other.node);
     let mine = status.members.iter_mut().find(|member| member.name == other.node);
     if let (Some(own), Some(mine)) = (own, mine) {

@@ -151,6 +151,7 @@ impl ClusterView {
 
     /// Returns the full status.
     pub(crate) fn status(&self, data: &Data, merging: &Merging, vitals: Vitals) -> Status {
+        self.note_viewer();
         let view = data.view.load_full();
         let status = Status::of(view.map(), view.me());
         self.complete(view.map(), status, data, merging, vitals)
@@ -163,9 +164,19 @@ impl ClusterView {
         merging: &Merging,
         vitals: Vitals,
     ) -> Status {
+        self.note_viewer();
+        self.known_status(data, merging, vitals)
+    }
+
+    /// Returns the same as far as it is known already: this causes no questions to the other nodes.
+    pub(crate) fn known_status(&self, data: &Data, merging: &Merging, vitals: Vitals) -> Status {
         let view = data.view.load_full();
         let status = Status::without_buckets(view.map(), view.me());
         self.complete(view.map(), status, data, merging, vitals)
+    }
+
+    fn note_viewer(&self) {
+        self.looks.lock().last = Some(Instant::now());
     }
 
     /// Adds the facts that are not in the map.
@@ -177,7 +188,6 @@ impl ClusterView {
         merging: &Merging,
         vitals: Vitals,
     ) -> Status {
-        self.looks.lock().last = Some(Instant::now());
         let me = data.me;
         let known = self.known.lock();
         status.cluster = known.cluster.map_or_else(String::new, |id| format!("{:016x}", id.0));

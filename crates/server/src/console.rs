@@ -20,7 +20,7 @@ impl ConsoleSource for Shared {
     }
 
     fn cluster_without_buckets(&self) -> Status {
-        self.cluster_view.status_without_buckets(&self.data, &self.merging, self.vitals())
+        Shared::status_without_buckets(self)
     }
 
     fn hour(&self) -> Vec<Sample> {

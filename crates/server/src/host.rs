@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
 use cluster::map::{Epoch, LeaveWay, MapStep, NodeId, StepError};
 use cluster::serving::WrittenSlots;
-use cluster::status::Status;
+use cluster::status::{Health, Status};
 use commands::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Host,
     Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
@@ -297,6 +297,10 @@ impl Host for NodeHost<'_> {
 
     fn cluster_status(&self) -> Status {
         self.shared.status()
+    }
+
+    fn cluster_health(&self) -> Health {
+        self.shared.health()
     }
 
     fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {

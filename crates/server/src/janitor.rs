@@ -16,6 +16,7 @@ use store::Garbage;
 use crate::counters::count;
 use crate::data::{Later, SlotSet};
 use crate::evictor::{EvictionContext, Evictor};
+use crate::health_log::HealthLog;
 use crate::log;
 use crate::pubsub::{EventRules, PubsubOutbox};
 use crate::shared::Shared;
@@ -57,6 +58,7 @@ pub(crate) struct Janitor {
     /// True if the last report of memory said that this node is near its limit.
     was_near_limit: bool,
     stall_watch: StallWatch,
+    health_log: HealthLog,
     evictor: Evictor,
     /// Evicts keys for nodes that are full.
     evictor_for_others: Evictor,
@@ -86,6 +88,7 @@ impl Janitor {
             pressure_due: Instant::now(),
             was_near_limit: false,
             stall_watch: StallWatch::new(Instant::now()),
+            health_log: HealthLog::default(),
             evictor: Evictor::default(),
             evictor_for_others: Evictor::default(),
             asked: (0, Instant::now()),
@@ -117,6 +120,7 @@ impl Janitor {
                 if self.condition_due <= tick {
                     self.condition_due = tick + CONDITION_EVERY;
                     self.shared.data.report_condition(self.shared.vitals());
+                    self.health_log.note(Instant::now(), &self.shared.health());
                 }
                 if self.sizes_due <= tick {
                     self.sizes_due = tick + SIZES_EVERY;
@@ -244,7 +248,7 @@ impl Janitor {
         let mut pulses: Vec<u64> = workers.iter().map(|it| it.pulse.load(Relaxed)).collect();
         pulses.push(data.disk_pulse.load(Relaxed));
         let change = self.stall_watch.look(Instant::now(), &pulses);
-        data.is_sick.store(self.stall_watch.is_sick(), Relaxed);
+        *data.stalled.lock() = self.stall_watch.stalled();
         match change {
             Some(HealthChange::FellSick(stalled)) => {
                 let line = format!(

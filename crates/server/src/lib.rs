@@ -7,6 +7,7 @@ mod enter; //      Founds a cluster, joins one, or returns to one.
 mod keep; //       Keeps a node's items over a stop, or after it was declared dead.
 mod life; //       State that a process declared dead carries into its next life.
 mod shared; //     State shared by all threads of a node.
+mod health_log; //  Logs the beginnings and ends of problems.
 mod stall_watch; // Detects threads and disks that stall.
 mod counters; //   Counters of the threads' traffic.
 mod keyspace; //   The slots and their locks.

@@ -13,7 +13,6 @@ use crate::http::{
     ClassDurations, ClusterMetrics, CommandClass, HttpSource, LinkMetrics, MemoryMetrics,
     NodeMetrics, NodeReadiness,
 };
-use crate::peer::StartupPhase;
 use crate::shared::Shared;
 
 impl HttpSource for Shared {
@@ -58,17 +57,8 @@ impl HttpSource for Shared {
     }
 
     fn readiness(&self) -> NodeReadiness {
-        match self.startup.progress() {
-            _ if self.is_stopping() => NodeReadiness::NotReady("stopping"),
-            StartupPhase::Joining => NodeReadiness::NotReady("joining the cluster"),
-            StartupPhase::Linking { .. } => {
-                NodeReadiness::NotReady("connecting to the other nodes")
-            }
-            StartupPhase::Leaseless => NodeReadiness::NotReady("waiting for a lease"),
-            StartupPhase::Gone(_) => NodeReadiness::NotReady("left the cluster"),
-            StartupPhase::Ready if self.data.lease.is_valid() => NodeReadiness::Ready,
-            StartupPhase::Ready => NodeReadiness::NotReady("cut off from the cluster"),
-        }
+        self.unready()
+            .map_or(NodeReadiness::Ready, |problem| NodeReadiness::NotReady(problem.what))
     }
 
     fn password(&self) -> Secret {
@@ -92,6 +82,7 @@ impl HttpSource for Shared {
             generation: status.generation,
             members: status.members.len() as u64,
             leads: status.leader.as_ref() == Some(&status.node),
+            health: status.health.clone(),
             lease_valid: self.data.lease.is_valid(),
             lease_left: self.data.lease.left(),
             clock_skew: largest_skew(&status),

@@ -10,7 +10,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use cluster::balance::Vitals;
 use cluster::map::Map;
-use cluster::status::Status;
+use cluster::status::{Health, NodeFacts, Problem, Status};
 use commands::{CommandEnv, Table};
 use net::Guesses;
 use settings::Settings;
@@ -24,7 +24,7 @@ use crate::data::Data;
 use crate::mailbox::Mailboxes;
 use crate::merge::Merging;
 use crate::pause::Pauses;
-use crate::peer::{ControlHandle, StartupState};
+use crate::peer::{ControlHandle, StartupPhase, StartupState};
 use crate::pubsub::Exchange;
 use crate::timers::Hub;
 use crate::watching::Watching;
@@ -80,7 +80,51 @@ impl Shared {
 
     /// Returns the status of the cluster, as this node knows it.
     pub(crate) fn status(&self) -> Status {
-        self.cluster_view.status(&self.data, &self.merging, self.vitals())
+        let status = self.cluster_view.status(&self.data, &self.merging, self.vitals());
+        self.with_health(status)
+    }
+
+    /// Returns the status without the buckets, for a viewer who has them already.
+    pub(crate) fn status_without_buckets(&self) -> Status {
+        let view = &self.cluster_view;
+        self.with_health(view.status_without_buckets(&self.data, &self.merging, self.vitals()))
+    }
+
+    /// Judges the cluster by what this node knows already: nobody is asked for it.
+    pub(crate) fn health(&self) -> Health {
+        self.known_status().health
+    }
+
+    /// Returns the problem for which this node should get no clients.
+    pub(crate) fn unready(&self) -> Option<Problem> {
+        let Status { health, node, .. } = self.known_status();
+        health.unready(&node).cloned()
+    }
+
+    fn known_status(&self) -> Status {
+        let view = &self.cluster_view;
+        self.with_health(view.known_status(&self.data, &self.merging, self.vitals()))
+    }
+
+    fn with_health(&self, mut status: Status) -> Status {
+        status.health = Health::of(&status, &self.facts());
+        status
+    }
+
+    fn facts(&self) -> NodeFacts {
+        let not_serving = match self.startup.progress() {
+            _ if self.is_stopping() => Some("it is stopping".to_owned()),
+            StartupPhase::Ready => None,
+            phase @ (StartupPhase::Joining
+            | StartupPhase::Linking { .. }
+            | StartupPhase::Leaseless
+            | StartupPhase::Gone(_)) => Some(phase.words()),
+        };
+        NodeFacts {
+            not_serving,
+            has_lease: self.data.lease.is_valid(),
+            stalled: self.data.stalled.lock().map(|stalled| stalled.to_string()),
+        }
     }
 
     /// Asks all threads to end.

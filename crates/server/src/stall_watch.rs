@@ -44,16 +44,22 @@ pub(crate) struct StallWatch {
     /// The last pulse of each worker, then of the disk, and since when it is the same.
     seen: Vec<(Pulse, Instant)>,
     looked: Instant,
-    sick_until: Option<Instant>,
+    /// The last stall, and the time until which it makes the node sick.
+    sick: Option<(Stalled, Instant)>,
 }
 
 impl StallWatch {
     pub(crate) fn new(now: Instant) -> StallWatch {
-        StallWatch { seen: Vec::new(), looked: now, sick_until: None }
+        StallWatch { seen: Vec::new(), looked: now, sick: None }
     }
 
-    pub(crate) fn is_sick(&self) -> bool {
-        self.sick_until.is_some()
+    /// Returns what makes the node sick, if anything.
+    pub(crate) fn stalled(&self) -> Option<Stalled> {
+        self.sick.map(|(stalled, _)| stalled)
+    }
+
+    fn is_sick(&self) -> bool {
+        self.sick.is_some()
     }
 
     /// Looks at the pulses of all workers and of the disk, which is the last. Called often.
@@ -73,8 +79,8 @@ impl StallWatch {
         }
         let was_sick = self.is_sick();
         match stalled {
-            Some(_) => self.sick_until = Some(now + SICK_FOR),
-            None => self.sick_until = self.sick_until.filter(|until| now < *until),
+            Some(stalled) => self.sick = Some((stalled, now + SICK_FOR)),
+            None => self.sick = self.sick.filter(|(_, until)| now < *until),
         }
         match (was_sick, stalled) {
             (false, Some(stalled)) => Some(HealthChange::FellSick(stalled)),

@@ -70,6 +70,11 @@ impl MemoryLevel {
         if self.max == 0 { 0 } else { self.used.saturating_sub(self.max) }
     }
 
+    /// Returns whether writes that need memory are refused: it is above the limit and nothing may be evicted.
+    pub fn refuses_writes(self) -> bool {
+        !self.evicts && self.excess() > 0
+    }
+
     /// Returns whether sizes of copies are worth measuring.
     pub fn is_near_limit(self) -> bool {
         self.max > 0 && self.used >= self.percent(RELIEVED)

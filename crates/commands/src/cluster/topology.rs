@@ -100,7 +100,8 @@ pub(crate) fn own_master(context: &Context<'_>) -> Option<Member> {
 pub(super) fn info(context: &mut Context<'_>) -> Result<(), Error> {
     let map = context.keys.env().cluster.map();
     let lost: usize = map.lost().map(|(hashmask, _)| hashmask.slots().len()).sum();
-    let state = if lost == 0 { "ok" } else { "fail" };
+    let is_failing = lost > 0 || context.host.cluster_health().fails_cluster();
+    let state = if is_failing { "fail" } else { "ok" };
     let all = usize::from(Slot::COUNT);
     let served = all - lost;
     let (members, epoch) = (map.members().len(), map.epoch());

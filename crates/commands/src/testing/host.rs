@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cluster::control::OperatorRequest;
 use cluster::map::{Epoch, MapJournal, MapStep, NodeId, StepError};
-use cluster::status::Status;
+use cluster::status::{Health, Status};
 use settings::Settings;
 use store::UnixMillis;
 
@@ -39,6 +39,7 @@ pub struct TestHost {
     pub is_shut_down: bool,
     /// The cluster's status to return.
     pub status: Option<Status>,
+    pub health: Health,
     /// The changes of the map; a test that asks for them sets it.
     pub journal: Option<MapJournal>,
     pub links: Vec<LinkFacts>,
@@ -198,6 +199,10 @@ impl Host for TestHost {
 
     fn cluster_status(&self) -> Status {
         self.status.clone().expect("a test that asks for the status says what it is")
+    }
+
+    fn cluster_health(&self) -> Health {
+        self.health.clone()
     }
 
     fn ask_cluster(&mut self, request: OperatorRequest) -> Result<(), String> {

@@ -6,6 +6,7 @@ mod faults;
 mod followers;
 mod events;
 mod grow;
+mod health;
 mod leaving;
 mod limits;
 mod load;

@@ -4,11 +4,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use cluster::control::SKEW_MAX;
 use cluster::merge::Tally;
 use cluster::status::{
-    AwayStatus, BUCKETS_MAX, ChangeStatus, LevelsStatus, MemberStatus, MoveStatus, Status,
-    SyncStatus, Vote, picture, summary,
+    BUCKETS_MAX, ChangeStatus, Health, LevelsStatus, MemberStatus, MoveStatus, Problem, Severity,
+    Status, SyncStatus, Vote, picture, summary,
 };
 
 use super::figures::{ago, bytes, thousands};
@@ -22,23 +21,21 @@ const COPIES_SHOWN: usize = 10;
 const TITLE: Style = Style::new().bold();
 const HEAD: Style = Style::new().dimmed();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
+const CAUTION: Style = AnsiColor::Yellow.on_default().bold();
 
 /// Returns the whole status with colours; the printing side strips them if there is no terminal. `now` is the
 /// time since 1970.
 pub(super) fn render(status: &Status, now: Duration) -> String {
     let mut text = head(status);
+    text += &health(&status.health);
     text += "\n";
     text += &members(status);
-    text += &away(status);
     text += "\n";
     if status.buckets.len() <= BUCKETS_MAX {
         text += &coloured(&picture(status));
     }
     text += &summary(status);
-    text += &lost(status);
-    text += &single_copies(status);
-    text += &sides(status);
-    text += &clocks(status);
+    text += &merged(&status.merged);
     text += &format!("\n{TITLE}moves in flight{TITLE:#}\n");
     text += &moves(&status.moves);
     text += &sync(&status.sync);
@@ -59,12 +56,22 @@ fn head(status: &Status) -> String {
     text + "\n"
 }
 
-fn away(status: &Status) -> String {
-    let line = |away: &AwayStatus| {
-        let AwayStatus { name, places, seconds } = away;
-        format!("{name} is away for up to {seconds} s; {places} places are kept for it\n")
-    };
-    status.away.iter().map(line).collect()
+/// Returns the verdict: a line for each problem with its effect and the remedy below it, or one line if all is well.
+pub(super) fn health(health: &Health) -> String {
+    if health.problems.is_empty() {
+        return "healthy\n".to_owned();
+    }
+    let mut text = String::new();
+    for Problem { kind, what, effect, advice, .. } in &health.problems {
+        let (style, word) = match kind.severity() {
+            Severity::Failing => (ALARM, "failing"),
+            Severity::Warning | Severity::Ok => (CAUTION, "warning"),
+        };
+        let _ = writeln!(text, "{style}{word}: {what}{style:#}");
+        let _ = writeln!(text, "  for clients: {effect}");
+        let _ = writeln!(text, "  what to do: {advice}");
+    }
+    text
 }
 
 /// The columns of [`member`].
@@ -105,28 +112,6 @@ fn marks(vote: Vote, levels: Option<LevelsStatus>) -> String {
     marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a line about buckets without a holder.
-fn lost(status: &Status) -> String {
-    let lost = status.buckets.iter().filter(|bucket| bucket.holders.is_empty());
-    let names: Vec<&str> = lost.map(|bucket| bucket.bucket.as_str()).collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [only] => format!("{ALARM}bucket {only} has no holder{ALARM:#}\n"),
-        all => format!("{ALARM}{} buckets have no holder: {} ...{ALARM:#}\n", all.len(), all[0]),
-    }
-}
-
-/// Returns a line about buckets without a backup. A node alone cannot have any: that is no alarm.
-fn single_copies(status: &Status) -> String {
-    let is_alone = status.members.iter().filter(|member| member.weight > 0).count() < 2;
-    let style = if is_alone { Style::new() } else { ALARM };
-    match status.single_copies {
-        0 => String::new(),
-        1 => format!("{style}1 bucket has one copy only{style:#}\n"),
-        count => format!("{style}{count} buckets have one copy only{style:#}\n"),
-    }
-}
-
 /// Returns the copies that are incomplete or behind their primaries; nothing if all are in sync.
 fn sync(copies: &[SyncStatus]) -> String {
     if copies.is_empty() {
@@ -153,53 +138,17 @@ fn sync(copies: &[SyncStatus]) -> String {
     text
 }
 
-/// Returns a line for each clock that differs too much.
-fn clocks(status: &Status) -> String {
-    let line = |member: &MemberStatus| {
-        let millis = member.clock_ahead_millis?;
-        let apart = Duration::from_millis(millis.unsigned_abs());
-        let side = if millis > 0 { "ahead of" } else { "behind" };
-        let (name, node, seconds) = (&member.name, &status.node, apart.as_secs_f64());
-        let line = format!(
-            "{ALARM}the clock of {name} is {seconds:.1} s {side} that of {node}{ALARM:#}\n"
-        );
-        (apart > SKEW_MAX).then_some(line)
-    };
-    status.members.iter().filter_map(line).collect()
-}
-
-/// Returns lines about other sides of the cluster.
-fn sides(status: &Status) -> String {
-    let mut text = String::new();
-    if status.yields {
-        text += "another side of the cluster won: this one serves no clients and hands over its writes\n";
+/// Returns a line about the keys that were merged with another side of the cluster.
+fn merged(tally: &Tally) -> String {
+    if tally.all() == 0 {
+        return String::new();
     }
-    if !status.estranged.is_empty() {
-        let names = status.estranged.join(", ");
-        let _ = writeln!(
-            text,
-            "taken over without {names}: still searching for them, they may have gone on as well \
-             (split brain)"
-        );
-    }
-    if status.awaited > 0 {
-        let _ = writeln!(
-            text,
-            "buckets recreated without their data: {}; it is merged if a node that held them comes \
-             back with its data directory",
-            status.awaited
-        );
-    }
-    let Tally { taken, same, lost_here, lost_there, unsure } = status.merged;
-    if status.merged.all() > 0 {
-        let conflicts = status.merged.conflicts();
-        let _ = writeln!(
-            text,
-            "merged with another side, keys: {taken} taken, {same} the same, {conflicts} in conflict \
-             (lost: {lost_here} here, {lost_there} there, {unsure} unsure; CLUSTER CONFLICTS names them)"
-        );
-    }
-    text
+    let Tally { taken, same, lost_here, lost_there, unsure } = tally;
+    let conflicts = tally.conflicts();
+    format!(
+        "merged with another side, keys: {taken} taken, {same} the same, {conflicts} in conflict \
+         (lost: {lost_here} here, {lost_there} there, {unsure} unsure; CLUSTER CONFLICTS names them)\n"
+    )
 }
 
 fn moves(moves: &[MoveStatus]) -> String {
@@ -310,6 +259,7 @@ mod tests {
     use cluster::map::{
         Boot, Change, ClusterSettings, Endpoints, LogIndex, Map, Member, NodeId, Zone,
     };
+    use cluster::status::NodeFacts;
     use placement::Mask;
 
     fn member(number: u64, name: &str) -> Member {
@@ -334,6 +284,11 @@ mod tests {
         }
     }
 
+    fn judge(status: &mut Status) {
+        let facts = NodeFacts { not_serving: None, has_lease: true, stalled: None };
+        status.health = Health::of(status, &facts);
+    }
+
     fn plain(status: &Status, now: Duration) -> String {
         strip_str(&render(status, now)).to_string()
     }
@@ -347,33 +302,23 @@ mod tests {
             busy: false,
             sick: true,
             full: true,
+            out_of_memory: false,
             lag_bytes: 0,
         };
         assert_eq!(marks(Vote::Unknown, Some(sick)), "full, sick");
         status.members[1].levels = Some(sick);
         status.buckets[3].holders.clear();
+        status.lost = 1;
+        judge(&mut status);
         let text = render(&status, Duration::ZERO);
         for wanted in [
             format!("{ALARM}sick{ALARM:#}\n"),
-            format!("{ALARM}bucket 000F/0003 has no holder{ALARM:#}"),
+            format!("\n{ALARM}failing: 1 bucket has no holder (000F/0003){ALARM:#}\n  for clients: "),
+            format!("{CAUTION}warning: node node-b is sick{CAUTION:#}\n"),
             format!("{0}P{0:#}", screen::Ink::Primary.ansi()),
         ] {
             assert!(text.contains(&wanted), "{wanted:?} in {text:?}");
         }
-    }
-
-    #[test]
-    fn buckets_with_one_copy_are_an_alarm_if_there_are_other_nodes() {
-        let mut status = status(Mask::M000F);
-        assert!(render(&status, Duration::ZERO).contains("16 buckets have one copy only"));
-        let alarm = format!("{ALARM}1 bucket has one copy only{ALARM:#}");
-        status.single_copies = 1;
-        assert!(render(&status, Duration::ZERO).contains(&alarm));
-        status.members.pop();
-        let text = render(&status, Duration::ZERO);
-        assert!(text.contains("1 bucket has one copy only") && !text.contains(&alarm), "{text}");
-        status.single_copies = 0;
-        assert!(!plain(&status, Duration::ZERO).contains("one copy"));
     }
 
     #[test]
@@ -399,25 +344,6 @@ mod tests {
     }
 
     #[test]
-    fn clocks_more_than_a_second_apart_are_told() {
-        let mut status = status(Mask::M000F);
-        status.members[1].clock_ahead_millis = Some(-900);
-        assert!(!plain(&status, Duration::ZERO).contains("clock"));
-        status.members[1].clock_ahead_millis = Some(-2_500);
-        let text = plain(&status, Duration::ZERO);
-        assert!(text.contains("the clock of node-b is 2.5 s behind that of A\n"), "{text}");
-    }
-
-    #[test]
-    fn what_is_awaited_is_told_until_it_is_there() {
-        let mut status = status(Mask::M000F);
-        assert!(!plain(&status, Duration::ZERO).contains("recreated"));
-        status.awaited = 3;
-        let text = plain(&status, Duration::ZERO);
-        assert!(text.contains("buckets recreated without their data: 3; it is merged"), "{text}");
-    }
-
-    #[test]
     fn a_small_cluster_is_shown_as_a_picture() {
         let mut status = status(Mask::M000F);
         let levels = LevelsStatus {
@@ -426,6 +352,7 @@ mod tests {
             busy: true,
             sick: false,
             full: false,
+            out_of_memory: false,
             lag_bytes: 0,
         };
         status.members[0].levels = Some(levels);
@@ -450,6 +377,7 @@ mod tests {
         let text = plain(&status, Duration::from_secs(13));
         let wanted = "\
 cluster c1, generation 1, epoch 2; reported by A; leader A
+healthy
 
 node    address        zone  weight  primaries  backups  ideal  data      ops/s
 A       10.0.0.1:6379             1         16        0     16  5.0 MiB  12,345  votes, busy
@@ -462,7 +390,6 @@ node-b  10.0.0.1:6379             1          0        0     16
         let end = "
     16+0=16   0+0=0
 2 nodes, 16 buckets: 0 to 16 copies each, 0 to 16 of them primaries
-16 buckets have one copy only
 
 moves in flight
   000F/0000  fill  A -> node-b  25% (1.0 MiB)  0.2 s  too few backups
@@ -482,27 +409,11 @@ last changes of the map
     }
 
     #[test]
-    fn other_sides_of_the_cluster_are_told_of() {
+    fn a_merge_is_told_by_its_outcomes() {
         let mut status = status(Mask::M00FF);
-        status.estranged = vec!["c".to_owned(), "d".to_owned()];
+        assert!(!plain(&status, Duration::ZERO).contains("merged"));
         status.merged = Tally { taken: 7, lost_there: 2, ..Tally::default() };
-        let text = render(&status, Duration::ZERO);
-        for line in [
-            "\ntaken over without c, d: still searching for them",
-            "keys: 7 taken, 0 the same, 2 in conflict",
-        ] {
-            assert!(text.contains(line), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_nobody_holds_is_said() {
-        let mut status = status(Mask::M00FF);
-        status.buckets[3].holders.clear();
-        assert!(plain(&status, Duration::ZERO).contains("\nbucket 00FF/0003 has no holder\n"));
-        status.buckets[9].holders.clear();
-        assert!(
-            plain(&status, Duration::ZERO).contains("\n2 buckets have no holder: 00FF/0003 ...\n")
-        );
+        let text = plain(&status, Duration::ZERO);
+        assert!(text.contains("\nmerged with another side, keys: 7 taken, 0 the same, 2 in conflict"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::status::{MemberStatus, Status, summary};
+use cluster::status::{MemberStatus, Severity, Status, summary};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -51,21 +51,31 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View<'_>) {
     frame.render_widget(Line::styled("q quits", dim), foot);
 }
 
+/// Returns the cluster's name and its verdict: what is wrong comes first, because a narrow screen cuts the rest off.
 fn head_line(view: &View<'_>) -> Line<'static> {
-    let Status { cluster, generation, epoch, node, .. } = view.status;
+    let Status { cluster, generation, epoch, node, health, .. } = view.status;
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut spans = vec![
-        Span::styled(format!("cluster {cluster}"), bold),
-        Span::raw(format!("   generation {generation}, epoch {epoch}; reported by {node}   ")),
-    ];
+    let name = Span::styled(format!("cluster {cluster}"), bold);
+    let facts =
+        Span::raw(format!("   generation {generation}, epoch {epoch}; reported by {node}   "));
     if view.age > OLD_AFTER {
-        let style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-        let text = format!("no node has answered for {} s", view.age.as_secs());
-        spans.push(Span::styled(text, style));
-    } else {
-        spans.push(Span::raw(summary(view.status).trim_end().to_owned()));
+        let text = format!("no node has answered for {} s   ", view.age.as_secs());
+        return Line::from(vec![Span::styled(text, bold.fg(Color::Red)), name, facts]);
     }
-    Line::from(spans)
+    let Some(worst) = health.problems.first() else {
+        let summary = summary(view.status).trim_end().to_owned();
+        return Line::from(vec![name, facts, Span::raw(summary)]);
+    };
+    let colour = match worst.kind.severity() {
+        Severity::Failing => Color::Red,
+        Severity::Warning | Severity::Ok => Color::Yellow,
+    };
+    let more = match health.problems.len() - 1 {
+        0 => String::new(),
+        others => format!(" (and {others} more)"),
+    };
+    let text = format!("{}{more}   ", worst.what);
+    Line::from(vec![Span::styled(text, bold.fg(colour)), name, facts])
 }
 
 fn draw_middle(frame: &mut Frame<'_>, view: &View<'_>, area: Rect) {
@@ -113,6 +123,7 @@ fn now(member: &MemberStatus) -> u64 {
 mod tests {
     use super::*;
     use crate::screen::testing::{drawn, two_nodes};
+    use cluster::status::{Health, NodeFacts};
     use placement::Mask;
 
     fn shown(status: &Status, age: Duration) -> String {
@@ -139,6 +150,16 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "{wanted:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_worst_problem_comes_first() {
+        let mut status = two_nodes(Mask::M000F);
+        let facts = NodeFacts { not_serving: None, has_lease: false, stalled: None };
+        status.health = Health::of(&status, &facts);
+        let text = shown(&status, Duration::ZERO);
+        let line = "node A has no lease: no leader with a majority renews it (and 1 more)   cluster c1";
+        assert!(text.starts_with(line), "{text}");
     }
 
     #[test]

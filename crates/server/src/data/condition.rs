@@ -1,7 +1,6 @@
 //! Reports this node's condition for its load levels: what it holds, how busy it is, whether it is sick;
 //! and the sizes of its buckets, because a bucket that has outgrown the rest is split.
 
-use core::sync::atomic::Ordering::Relaxed;
 use std::collections::BTreeMap;
 
 use cluster::balance::{BucketSize, Condition, MemoryLevel, MemoryReport, SizeReport, Vitals};
@@ -29,7 +28,7 @@ impl Data {
     pub(crate) fn vitals(&self, settings: &Settings, ops_per_second: u64) -> Vitals {
         let memory = &self.keyspace.memory;
         let bytes = memory.used();
-        let is_sick = self.is_sick.load(Relaxed);
+        let is_sick = self.stalled.lock().is_some();
         let backlogs = self.links.living();
         let backlogs = backlogs.iter().map(|link| link.unacknowledged_bytes() as u64);
         Vitals {

@@ -53,6 +53,7 @@ use crate::keep::KeptCopies;
 use crate::keyspace::Keyspace;
 use crate::mailbox::Mailboxes;
 use crate::memory::MemoryReport;
+use crate::stall_watch::Stalled;
 
 /// The data plane's state, shared by the threads of a node.
 pub(crate) struct Data {
@@ -103,8 +104,8 @@ pub(crate) struct Data {
     pub crowding: Crowding,
     /// Number of times that a write to the disk has begun or ended.
     pub disk_pulse: AtomicU64,
-    /// True if a thread or the disk stalls (`stall_watch.rs`).
-    pub is_sick: AtomicBool,
+    /// The thread or the disk that stalls: it makes this node sick.
+    pub stalled: Mutex<Option<Stalled>>,
 }
 
 impl Data {
@@ -144,7 +145,7 @@ impl Data {
             pending: ArcSwap::default(),
             crowding: Crowding::default(),
             disk_pulse: AtomicU64::new(0),
-            is_sick: AtomicBool::new(false),
+            stalled: Mutex::default(),
         }
     }
 

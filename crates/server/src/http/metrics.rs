@@ -15,11 +15,11 @@ pub use self::cluster::{ClassDurations, ClusterMetrics, LinkMetrics};
 use self::page::MetricsPage;
 
 /// State of readiness to serve clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeReadiness {
     Ready,
-    /// The reason, in a few words: "stopping".
-    NotReady(&'static str),
+    /// The reason: "node a does not serve: it is stopping".
+    NotReady(String),
 }
 
 /// A node's metrics at one moment. Counters count from the start of the process.

@@ -124,7 +124,7 @@ impl HttpSource for Fake {
 
     fn readiness(&self) -> NodeReadiness {
         if self.stopping.load(Ordering::SeqCst) {
-            return NodeReadiness::NotReady("stopping");
+            return NodeReadiness::NotReady("stopping".to_owned());
         }
         NodeReadiness::Ready
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster::status::{Health, ProblemKind, Severity};
 use commands::Histogram;
 
 use super::page::MetricsPage;
@@ -20,6 +21,7 @@ pub struct ClusterMetrics {
     pub members: u64,
     /// True if this node is the leader, which keeps the log of map changes.
     pub leads: bool,
+    pub health: Health,
     pub lease_valid: bool,
     /// Time until the lease expires; `None` for a node that needs none.
     pub lease_left: Option<Duration>,
@@ -66,6 +68,7 @@ impl ClusterMetrics {
     pub(crate) fn prometheus(&self) -> String {
         let mut page = MetricsPage::default();
         self.durations(&mut page);
+        self.health(&mut page);
         self.map(&mut page);
         self.lease(&mut page);
         self.moves(&mut page);
@@ -89,6 +92,20 @@ impl ClusterMetrics {
             let seconds = format!("{:.9}", total.as_secs_f64());
             page.labelled(&format!("{NAME}_sum"), &[("class", *class)], seconds);
             page.labelled(&format!("{NAME}_count"), &[("class", *class)], count);
+        }
+    }
+
+    fn health(&self, page: &mut MetricsPage) {
+        let help = "The verdict of `opencluster status`: 0 all is well, 1 warning, 2 failing.";
+        page.gauge("health", help, self.health.severity as u64);
+        page.family("health_problem", "gauge", "1 while there is a problem of this kind.");
+        for kind in ProblemKind::ALL {
+            let severity = match kind.severity() {
+                Severity::Failing => "failing",
+                Severity::Warning | Severity::Ok => "warning",
+            };
+            let labels = [("kind", kind.name()), ("severity", severity)];
+            page.labelled("health_problem", &labels, u64::from(self.health.has(kind)));
         }
     }
 
@@ -179,6 +196,18 @@ mod tests {
             "_count{class=\"read\"} 100\n",
         ] {
             assert!(text.contains(wanted), "{wanted} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_problem_is_told_by_the_name_in_the_document() {
+        let health = Health { severity: Severity::Failing, problems: Vec::new() };
+        let text = ClusterMetrics { health, ..ClusterMetrics::default() }.prometheus();
+        assert!(text.contains("\nopencluster_health 2\n"), "{text}");
+        for kind in ProblemKind::ALL {
+            let name = serde_json::to_string(&kind).expect("a name can be written");
+            let wanted = format!("opencluster_health_problem{{kind={name},severity=");
+            assert!(text.contains(&wanted), "{wanted} is missing in\n{text}");
         }
     }
 

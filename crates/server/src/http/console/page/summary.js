@@ -20,29 +20,27 @@ export function begin() {
   on("hour", showLatency);
 }
 
-/** Returns the cluster's state: a severity, a headline and a detail line. Also read by the tests. */
+const TONES = { failing: "bad", warning: "warn" };
+
+/** Returns the cluster's state: a severity, a headline and a detail line. Also read by the tests. The verdict is the node's. */
 export function health({ live, status, map }) {
   if (!live) return ["bad", "This node does not answer", "Showing the last known state; reconnecting."];
   if (!status || !map) return ["unknown", "Connecting", "Waiting for data from the node."];
-  const nodes = many(status.members.length, "node");
-  const all = [...map.buckets.values()];
-  const weighted = status.members.filter((it) => it.weight > 0).length;
-  const wanted = Math.min(weighted, 1 + Number(status.settings.backups));
-  const lost = all.filter((it) => it.holders.length === 0).length;
-  const short = all.filter((it) => it.holders.length < wanted).length;
-  const silent = status.members.filter((it) => it.silent_millis);
-  const dead = (status.gone ?? []).filter((it) => it.how === "dead" && Date.now() - it.at < 60_000);
-  if (lost) return ["bad", `${many(lost, "bucket")} lost`, "No node has a copy. A node that returns with its copy restores them; after lost-after they are recreated from an older copy, or empty."];
-  if (silent.length) return ["bad", `${silent.map((it) => it.name).join(", ")} is silent`, `No contact for ${span(silent[0].silent_millis)}. If it is declared dead, its backups take over.`];
-  if (short) {
-    const about = dead.length ? `${dead[0].name} is gone. ` : "";
-    return ["warn", `${about}${many(short, "bucket")} without all copies`, "They are served, and are being copied to other nodes."];
+  const [worst, ...others] = status.health.problems;
+  if (worst) {
+    const more = others.length ? ` Also: ${others.map((it) => it.what).join("; ")}.` : "";
+    return [TONES[status.health.severity], sentence(worst.what), `${sentence(worst.effect)}. ${sentence(worst.advice)}.${more}`];
   }
+  const nodes = many(status.members.length, "node");
+  const wanted = Math.min(status.members.filter((it) => it.weight > 0).length, 1 + Number(status.settings.backups));
+  const dead = (status.gone ?? []).filter((it) => it.how === "dead" && Date.now() - it.at < 60_000);
   if (status.moves.length) return ["moving", `Rebalancing: ${many(status.moves.length, "move")} in flight`, "Clients are not interrupted."];
   if (dead.length) return ["good", `All is well again, without ${dead[0].name}`, `It failed ${ago(dead[0].at)}; the others have taken over its buckets, and all copies are restored.`];
   if (status.members.length === 1) return ["good", "One node, and all is well", "Start another with --join, and every bucket gets a backup. How: at the end of this page."];
-  return ["good", "All is well", `${nodes}, ${many(all.length, "bucket")}, each on ${many(wanted, "node")}; nothing is moving.`];
+  return ["good", "All is well", `${nodes}, ${many(map.buckets.size, "bucket")}, each on ${many(wanted, "node")}; nothing is moving.`];
 }
+
+const sentence = (words) => words[0].toUpperCase() + words.slice(1);
 
 function showHealth() {
   const [tone, title, more] = health(state);
