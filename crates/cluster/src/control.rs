@@ -20,7 +20,7 @@ mod takeover; //   Going on alone, in a new generation.
 mod generations; // Two generations meet.
 mod recreate; //   Buckets whose holders are all gone.
 mod returning; //  A last holder that comes back too late.
-mod listening; //  The time up to which all received messages are handled.
+mod inbox_read; //  The time up to which all received messages are handled.
 mod health; //     Sick but alive.
 mod skew; //       Wall clocks that differ.
 mod sights; //     State of the other members, for `status` and the console.
@@ -58,15 +58,15 @@ use documents::Writes;
 use generations::Yielding;
 use handover::Handovers;
 use health::Health;
+use inbox_read::InboxRead;
 use leader::Leader;
 use lease::OwnLease;
-use listening::Listening;
 use membership::{JoinRequester, Leaving, PassedOn};
 use proposals::Proposals;
 use recreate::Offers;
 use sights::Sights;
 use skew::Clocks;
-use takeover::Hearing;
+use takeover::LastContact;
 
 /// Maximum number of missed ticks that a node makes up for after it was stopped.
 const MISSED_TICKS_MAX: u32 = 3;
@@ -110,8 +110,8 @@ pub struct Control {
     balancing: Balancing,
     passed_on: PassedOn,
     leaving: Option<Leaving>,
-    hearing: Hearing,
-    listening: Listening,
+    contact: LastContact,
+    inbox_read: InboxRead,
     health: Health,
     /// Set once this process ends in favour of another generation: it never serves again, hands over
     /// the data that the other side lacks, and ends.
@@ -145,8 +145,8 @@ impl Control {
             balancing: Balancing::new(me.id, seed ^ me.id.0 ^ me.boot.0),
             passed_on: PassedOn::default(),
             leaving: None,
-            hearing: Hearing::default(),
-            listening: Listening::default(),
+            contact: LastContact::default(),
+            inbox_read: InboxRead::default(),
             health: Health::default(),
             yielding: None,
             sights: Sights::default(),
@@ -207,7 +207,7 @@ impl Control {
     }
 
     fn on_message(&mut self, from: Peer, message: Message) {
-        self.note_heard();
+        self.note_contact();
         self.note_reached(from.id);
         self.note_spoken(from.id);
         match message {

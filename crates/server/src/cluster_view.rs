@@ -277,7 +277,7 @@ impl ControlView {
         self.cluster = Some(control.cluster());
         self.leader = control.leader();
         self.voters.clone_from(&control.configuration().voters);
-        self.levels.clone_from(control.heard());
+        self.levels.clone_from(control.levels_of_others());
         self.sights.clone_from(control.sights());
         self.moving = control.moving();
         let members = control.map().map(|map| map.members()).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Counters of one worker. Only that worker writes, so a plain load and store suffice. They lie on cache lines
+/// Counters of one thread. Only that thread writes, so a plain load and store suffice. They lie on cache lines
 /// of their own.
 #[repr(align(128))]
 #[derive(Default)]

@@ -85,7 +85,7 @@ impl DataPlane for Shared {
         self.merging.answer(&self.data, settings.data_dir.as_deref(), question, taker)
     }
 
-    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>) {
+    fn note_backup_lag(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>) {
         self.data.note_lags(from, lags);
         if remaining_bytes == 0 {
             self.data.note_heard(from);
@@ -100,7 +100,7 @@ impl DataPlane for Shared {
         self.data.disk_pulse.fetch_add(1, Relaxed);
     }
 
-    fn fence(&self) {
+    fn end_lease_for_good(&self) {
         self.data.lease.end();
     }
 

@@ -57,8 +57,7 @@ impl HttpSource for Shared {
     }
 
     fn readiness(&self) -> NodeReadiness {
-        self.unready()
-            .map_or(NodeReadiness::Ready, |problem| NodeReadiness::NotReady(problem.what))
+        self.unready().map_or(NodeReadiness::Ready, |problem| NodeReadiness::NotReady(problem.what))
     }
 
     fn password(&self) -> Secret {

@@ -122,7 +122,7 @@ impl Balancer {
     }
 
     /// Returns the latest load levels of the other nodes, as far as they were asked.
-    pub fn heard(&self) -> &BTreeMap<NodeId, LoadLevels> {
+    pub fn levels_of_others(&self) -> &BTreeMap<NodeId, LoadLevels> {
         &self.heard
     }
 
@@ -288,9 +288,9 @@ impl Balancer {
     fn on_map_changed(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
-                self.set_event(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::MyTurn, out);
             } else if self.look_number == 0 || self.intent != Intent::Stay {
-                self.set_event(now, Pace::Soon, out);
+                self.schedule_look(now, Pace::Soon, out);
             }
             return;
         };
@@ -355,11 +355,11 @@ impl Balancer {
 
     fn disengage(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         self.engagement = None;
-        self.set_event(now, pace, out);
+        self.schedule_look(now, pace, out);
     }
 
     /// Schedules the next event, unless one is due sooner anyway.
-    fn set_event(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
+    fn schedule_look(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         let after = pace.wait(self.draw());
         let pending = self.look_number > 0 && self.look_at > now;
         if pending && self.look_at <= now + after {

@@ -92,8 +92,8 @@ impl Control {
     }
 
     /// Returns the latest load levels of the other nodes, as far as they were asked.
-    pub fn heard(&self) -> &BTreeMap<NodeId, balance::LoadLevels> {
-        self.balancing.balancer.heard()
+    pub fn levels_of_others(&self) -> &BTreeMap<NodeId, balance::LoadLevels> {
+        self.balancing.balancer.levels_of_others()
     }
 
     /// Returns the move this node takes part in.

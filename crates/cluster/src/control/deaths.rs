@@ -34,7 +34,7 @@ impl Control {
         if self.leader.as_ref().is_none_or(|leader| !leader.is_confirmed) {
             return;
         }
-        let dead = self.silent_until(self.heard_until());
+        let dead = self.silent_until(self.read_until());
         if dead.is_empty() || !self.can_decide_without(&dead) || self.waits_for_more(&dead) {
             return self.doubt(None);
         }
@@ -95,7 +95,7 @@ impl Control {
     /// Returns whether a node has asked for its lease within the time in which every node does.
     pub(super) fn was_heard(&self, leader: &Leader, node: NodeId) -> bool {
         let asked = leader.granter.last_ask(node);
-        asked.is_some_and(|asked| self.heard_until() <= asked + patience(self.lease()) / 2)
+        asked.is_some_and(|asked| self.read_until() <= asked + patience(self.lease()) / 2)
     }
 
     /// Returns whether more of the nodes that fell silent at the same time will surely be dead in a
@@ -108,7 +108,7 @@ impl Control {
             return false;
         };
         let together = self.silent_until(first + margin);
-        self.heard_until() < first + margin && together.iter().any(|node| !dead.contains(node))
+        self.read_until() < first + margin && together.iter().any(|node| !dead.contains(node))
     }
 
     /// Returns whether a majority of the voters is reached at this moment without these nodes, so that

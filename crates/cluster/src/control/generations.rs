@@ -78,7 +78,7 @@ impl Control {
 
     /// Returns whether this node's lease, and so any of its side, has surely expired.
     fn may_go_alone(&self) -> bool {
-        self.hearing.lease_ended().is_some_and(|ended| self.now >= ended + patience(self.lease()))
+        self.contact.lease_ended().is_some_and(|ended| self.now >= ended + patience(self.lease()))
     }
 
     /// Returns whether this process may hold data that the founder of the other side has never had.

@@ -1,4 +1,4 @@
-//! Leases: the right to serve for a second, as requested by a node and as granted by the leader.
+//! Leases: the right to serve for the time `lease`, as requested by a node and as granted by the leader.
 //!
 //! A lease runs from the moment its holder *asked*, noted before the request left, and the leader
 //! answers only after a majority has confirmed that it still leads. So whatever a holder believes, the
@@ -19,8 +19,8 @@ const RENEWALS_PER_LEASE: u32 = 5;
 const ROUND_WAIT: Duration = Duration::from_millis(150);
 /// Maximum number of rounds in flight: on a slow network an answer comes when later rounds have begun.
 const ROUNDS_MAX: usize = 16;
-/// Maximum number of unanswered requests. Older ones are forgotten.
-const QUESTIONS_MAX: usize = 64;
+/// Maximum number of unanswered requests, and of grants that are not applied yet. Older ones are forgotten.
+const ASKS_MAX: usize = 64;
 /// Maximum number of early requests per lease: many refused frames are one reason to ask, and must not
 /// push out the open requests.
 const EARLY_ASKS_PER_LEASE: u32 = 20;
@@ -55,7 +55,7 @@ impl OwnLease {
         self.next_ask = now + lease / RENEWALS_PER_LEASE;
         self.last_number += 1;
         self.asked.push_back((self.last_number, now));
-        if self.asked.len() > QUESTIONS_MAX {
+        if self.asked.len() > ASKS_MAX {
             self.asked.pop_front();
         }
         self.last_number
@@ -69,7 +69,8 @@ impl OwnLease {
         }
     }
 
-    fn grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
+    /// Notes the leader's answer to a request; it counts once this node has applied its index.
+    fn note_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
         let Some(place) = self.asked.iter().position(|(asked, _)| *asked == number) else {
             return;
         };
@@ -79,13 +80,13 @@ impl OwnLease {
         self.granted.push_back((index, asked_at + lease));
         // A lease shorter than this node expected has to be renewed sooner.
         self.next_ask = self.next_ask.min(asked_at + lease / RENEWALS_PER_LEASE);
-        if self.granted.len() > QUESTIONS_MAX {
+        if self.granted.len() > ASKS_MAX {
             self.granted.pop_front();
         }
     }
 
     /// Applies the grants whose index is applied. Returns true if the lease has become longer.
-    fn count(&mut self, applied: LogIndex) -> bool {
+    fn adopt_applied(&mut self, applied: LogIndex) -> bool {
         let before = self.until;
         self.granted.retain(|(index, until)| {
             let counts = *index <= applied;
@@ -358,12 +359,12 @@ impl Control {
         if !holds(Rule::LeaseFromAsking) {
             self.own_lease.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
         }
-        self.own_lease.grant(number, index, lease);
+        self.own_lease.note_grant(number, index, lease);
         self.count_grants();
     }
 
     pub(super) fn count_grants(&mut self) {
-        if self.own_lease.count(self.applied) {
+        if self.own_lease.adopt_applied(self.applied) {
             let until = self.own_lease.until;
             self.out.push(Action::Lease { until });
         }

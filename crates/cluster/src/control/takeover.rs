@@ -14,12 +14,12 @@ use crate::rules::{Rule, holds};
 
 /// The time this node last heard from the others, and the time it lost its lease.
 #[derive(Default)]
-pub(super) struct Hearing {
+pub(super) struct LastContact {
     last: Moment,
     lease_ended: Option<Moment>,
 }
 
-impl Hearing {
+impl LastContact {
     /// Returns the time since when this node has been without a lease, if it is.
     pub(super) fn lease_ended(&self) -> Option<Moment> {
         self.lease_ended
@@ -71,7 +71,7 @@ impl Control {
             return Some("this node holds a lease: the cluster can decide without a takeover");
         }
         let silence = patience(self.lease());
-        let since = self.hearing.lease_ended.unwrap_or(self.now);
+        let since = self.contact.lease_ended.unwrap_or(self.now);
         (self.now < since + silence)
             .then_some("the last lease expired only a moment ago; retry in a few seconds")
     }
@@ -94,7 +94,7 @@ impl Control {
             && map.members().iter().map(|member| member.id).eq(configuration.voters.iter().copied())
             && (!holds(Rule::NoThirdInTheLog)
                 || !self.consensus.undecided().any(|entry| is_undecided(&entry.payload)))
-            && self.now >= self.hearing.last + patience(self.lease())
+            && self.now >= self.contact.last + patience(self.lease())
     }
 
     fn adds_a_third(&self, change: &Change) -> bool {
@@ -116,18 +116,18 @@ impl Control {
 
     // ---- Silence.
 
-    pub(super) fn note_heard(&mut self) {
-        self.hearing.last = self.now;
+    pub(super) fn note_contact(&mut self) {
+        self.contact.last = self.now;
     }
 
     /// Updates the silence of the others. A node that was stopped itself has not yet read the messages
     /// in its sockets.
     pub(super) fn note_silence(&mut self, was_stopped: WasStopped) {
         if was_stopped == WasStopped::Yes {
-            self.hearing.last = self.now;
+            self.contact.last = self.now;
         }
-        let ended = self.hearing.lease_ended.filter(|_| was_stopped == WasStopped::No);
-        self.hearing.lease_ended =
+        let ended = self.contact.lease_ended.filter(|_| was_stopped == WasStopped::No);
+        self.contact.lease_ended =
             if self.holds_lease() { None } else { Some(ended.unwrap_or(self.now)) };
     }
 }

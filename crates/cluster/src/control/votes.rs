@@ -46,7 +46,7 @@ impl Control {
     pub(super) fn is_reached(&self, node: NodeId) -> bool {
         let Some(leader) = &self.leader else { return false };
         let answered = leader.votes.answered.get(&node);
-        node == self.me.id || answered.is_some_and(|at| self.heard_until() <= *at + REACHED_WITHIN)
+        node == self.me.id || answered.is_some_and(|at| self.read_until() <= *at + REACHED_WITHIN)
     }
 
     pub(super) fn choose_voters(&mut self) {

@@ -67,7 +67,7 @@ impl Backlog {
         result
     }
 
-    /// Records that the other end has applied all frames up to `through`.
+    /// Records that the other end has applied or refused all frames up to `through`.
     pub fn acknowledge(&mut self, now: Moment, through: FrameNumber) -> Result<(), BadAck> {
         let before = self.outbox.acked();
         self.outbox.acknowledge(through)?;

@@ -16,7 +16,7 @@ pub struct Ticket {
     /// The reign in which the command ran.
     reign: LogIndex,
     waits: SmallVec<[Wait; 1]>,
-    /// While the node's epoch equals this, acknowledgements alone decide.
+    /// While the node's ack epoch equals this, acknowledgements alone decide.
     epoch: AckEpoch,
 }
 
@@ -28,7 +28,7 @@ pub struct Ticket {
 pub struct AckEpoch(pub u64);
 
 impl AckEpoch {
-    /// An epoch that never equals the node's: the slot must be checked.
+    /// An ack epoch that never equals the node's: the slot must be checked.
     const UNKNOWN: AckEpoch = AckEpoch(u64::MAX);
 }
 
@@ -51,7 +51,7 @@ impl SlotReplica {
     }
 
     /// Returns the acknowledgements that a reply depending on the slot's content has to wait for; `None` if all
-    /// writes are acknowledged. `epoch` is the node's, read under the slot's lock.
+    /// writes are acknowledged. `epoch` is the node's ack epoch, read under the slot's lock.
     #[inline]
     pub fn ticket(
         &self,

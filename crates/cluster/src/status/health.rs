@@ -350,7 +350,8 @@ fn no_leader(status: &Status, facts: &NodeFacts) -> Option<Problem> {
         node: None,
         what: "the cluster has no leader just now".to_owned(),
         effect: "commands are served while leases last; buckets do not move".to_owned(),
-        advice: "wait for the election; if it lasts, check that a majority of the voters runs".to_owned(),
+        advice: "wait for the election; if it lasts, check that a majority of the voters runs"
+            .to_owned(),
     })
 }
 
@@ -506,7 +507,10 @@ mod tests {
         let mut status = three();
         status.members[2].silent_millis = Some(1_500);
         let health = Health::of(&status, &well());
-        assert_eq!((health.severity, kinds(&health)), (Severity::Warning, vec![ProblemKind::Silent]));
+        assert_eq!(
+            (health.severity, kinds(&health)),
+            (Severity::Warning, vec![ProblemKind::Silent])
+        );
         assert_eq!(health.problems[0].what, "node n3 has been silent for 1.5 s");
         assert!(!health.fails_cluster());
         let cut_off = Health::of(&status, &NodeFacts { has_lease: false, ..well() });

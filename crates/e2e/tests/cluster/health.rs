@@ -27,7 +27,8 @@ impl Verdict {
         let document: serde_json::Value =
             serde_json::from_str(&http::get(node.http_port(), "/api/cluster")).expect("JSON");
         let problems = document["health"]["problems"].as_array().cloned().unwrap_or_default();
-        let kind = |problem: &serde_json::Value| problem["kind"].as_str().expect("a name").to_owned();
+        let kind =
+            |problem: &serde_json::Value| problem["kind"].as_str().expect("a name").to_owned();
         Verdict {
             exit_code: checked.status.code().expect("it ended"),
             kinds: problems.iter().map(kind).collect(),
@@ -158,9 +159,8 @@ fn a_node_out_of_memory_fails_and_is_still_ready_for_reads() {
     let node = Server::node_with(&["--maxmemory", "30mb"]);
     assert_all_is_well(&node);
     let (mut client, value) = (node.client(), "v".repeat(64 * 1024));
-    let refused = (0..2_000).find(|number| {
-        matches!(client.run(&format!("SET key:{number} {value}")), Value::Error(_))
-    });
+    let refused = (0..2_000)
+        .find(|number| matches!(client.run(&format!("SET key:{number} {value}")), Value::Error(_)));
     assert!(refused.is_some(), "some write is refused");
     let expected = Expected {
         kind: "out-of-memory",

@@ -313,7 +313,9 @@ mod tests {
         let text = render(&status, Duration::ZERO);
         for wanted in [
             format!("{ALARM}sick{ALARM:#}\n"),
-            format!("\n{ALARM}failing: 1 bucket has no holder (000F/0003){ALARM:#}\n  for clients: "),
+            format!(
+                "\n{ALARM}failing: 1 bucket has no holder (000F/0003){ALARM:#}\n  for clients: "
+            ),
             format!("{CAUTION}warning: node node-b is sick{CAUTION:#}\n"),
             format!("{0}P{0:#}", screen::Ink::Primary.ansi()),
         ] {
@@ -414,6 +416,8 @@ last changes of the map
         assert!(!plain(&status, Duration::ZERO).contains("merged"));
         status.merged = Tally { taken: 7, lost_there: 2, ..Tally::default() };
         let text = plain(&status, Duration::ZERO);
-        assert!(text.contains("\nmerged with another side, keys: 7 taken, 0 the same, 2 in conflict"));
+        assert!(
+            text.contains("\nmerged with another side, keys: 7 taken, 0 the same, 2 in conflict")
+        );
     }
 }

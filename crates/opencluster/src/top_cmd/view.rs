@@ -158,7 +158,8 @@ mod tests {
         let facts = NodeFacts { not_serving: None, has_lease: false, stalled: None };
         status.health = Health::of(&status, &facts);
         let text = shown(&status, Duration::ZERO);
-        let line = "node A has no lease: no leader with a majority renews it (and 1 more)   cluster c1";
+        let line =
+            "node A has no lease: no leader with a majority renews it (and 1 more)   cluster c1";
         assert!(text.starts_with(line), "{text}");
     }
 

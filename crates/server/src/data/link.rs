@@ -152,7 +152,7 @@ impl Link {
         self.sending.lock().stream = None;
     }
 
-    /// Writes the backlog, if anything was appended since the last time.
+    /// Writes what the outbox has not sent, if anything was appended since the last time.
     #[inline]
     pub(crate) fn flush(&self) {
         if self.dirty.load(Ordering::Relaxed) && self.dirty.swap(false, Ordering::AcqRel) {

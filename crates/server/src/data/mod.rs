@@ -75,11 +75,11 @@ pub(crate) struct Data {
     pub lease: Lease,
     /// The intake for each boot of another node. It outlives connections.
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
-    /// The changes that this node's backups lacked, by the last report of each primary.
+    /// The changes that the copies on this node lacked, by the last report of each primary.
     lags: Mutex<BTreeMap<NodeId, Vec<BucketLag>>>,
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub awaiting_acks: Vec<AtomicBool>,
-    /// Orders to the mover.
+    /// Inputs of the mover: orders of control, and events that workers and the applier see.
     mover: Sender<MoverInput>,
     /// The bucket that the mover is copying, one at a time, and those of the same move that it has copied.
     /// Locked while a new map is applied.

@@ -1,5 +1,5 @@
-//! The mover's thread: it carries out the control thread's inputs (`cluster::data::Mover`), and checks
-//! the moves under way at short intervals.
+//! The mover's thread: it carries out the inputs of the control thread, the workers and the applier
+//! (`cluster::data::Mover`), and checks the moves under way at short intervals.
 
 use core::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

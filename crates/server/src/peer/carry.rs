@@ -47,7 +47,8 @@ impl ControlThread {
                 Action::Yield { to } => self.applier.enqueue(move |data| data.yield_to(to)),
                 Action::Bring { buckets } => self.applier.enqueue(move |data| data.bring(buckets)),
                 Action::BackupLag { from, remaining_bytes, lags } => {
-                    self.applier.enqueue(move |data| data.beat(from, remaining_bytes, lags));
+                    self.applier
+                        .enqueue(move |data| data.note_backup_lag(from, remaining_bytes, lags));
                 }
                 Action::MakeRoom { node, bytes } => self.context.data.make_room(node, bytes),
                 // Through the applier: when the answer comes, the change that it reports is applied.
@@ -121,7 +122,7 @@ impl ControlThread {
 
     pub(super) fn go(&mut self, gone: Gone) {
         self.links.flush(boottime::now());
-        self.context.data.fence();
+        self.context.data.end_lease_for_good();
         let startup = Arc::clone(&self.startup);
         self.applier.enqueue(move |data| {
             data.gone(&gone);

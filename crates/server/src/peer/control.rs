@@ -119,7 +119,7 @@ impl ControlThread {
                 self.on_event(event);
             }
             if self.unread.is_empty() {
-                self.control.note_listened(polled_at);
+                self.control.note_read_until(polled_at);
             }
             if boottime::now() >= self.control.wake_at() {
                 self.handle(Input::Tick);

@@ -90,13 +90,14 @@ pub(crate) trait DataPlane: Send + Sync {
     /// Merges data that a node of another side hands over. `None` if it makes no sense.
     fn merge(&self, question: MergeRequest, taker: &mut MergeTaker) -> Option<MergeReply>;
     /// Reports that so many bytes from this primary are still outstanding, and the buckets they are of.
-    fn beat(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>);
+    fn note_backup_lag(&self, from: NodeId, remaining_bytes: u64, lags: Vec<BucketLag>);
     /// Reports that a node's memory is full and that so many bytes should be evicted for it.
     fn make_room(&self, node: NodeId, bytes: u64);
     /// Counts the beginning and the end of each write to the disk.
     fn count_disk_pulse(&self);
-    /// Ends the lease at once, without waiting for steps that are still to be applied.
-    fn fence(&self);
+    /// Ends the lease at once and for good: this process serves no more. Does not wait for steps that are still to be
+    /// applied.
+    fn end_lease_for_good(&self);
     /// Handles the end of this process's membership.
     fn gone(&self, gone: &Gone);
 }

@@ -34,15 +34,15 @@ impl World {
             tell!(self, "{to} votes by {:?}, before by {:?}", after.voters, after.voters_before);
         }
         self.carry_out_all(to, actions);
-        self.note_listened(to);
+        self.note_read_until(to);
         self.after(to);
     }
 
     /// Tells the control plane of a process that all its input is handled.
-    fn note_listened(&mut self, id: NodeId) {
+    fn note_read_until(&mut self, id: NodeId) {
         let has_heard_all = |node: &&mut Node| !node.is_writing() && node.inbox.is_empty();
         if let Some(node) = self.nodes.get_mut(&id).filter(has_heard_all) {
-            node.control.note_listened(node.clock.at(self.now));
+            node.control.note_read_until(node.clock.at(self.now));
         }
     }
 
@@ -114,7 +114,7 @@ impl World {
             let input = node.inbox.remove(0);
             self.give(of.id, input);
         }
-        self.note_listened(of.id);
+        self.note_read_until(of.id);
         self.after(of.id);
     }
 }

@@ -29,7 +29,7 @@ impl Balancer {
             let changes = Engagement::drop_changes(view, &decision.step);
             out.push(BalanceAction::Propose { planned_at: Some(view.plan.basis()), changes });
             out.push(BalanceAction::Decided(decision));
-            return self.set_event(now, Pace::Soon, out);
+            return self.schedule_look(now, Pace::Soon, out);
         }
         let move_id = self.next_move();
         let basis = view.plan.basis();

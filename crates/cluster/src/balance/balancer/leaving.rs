@@ -21,14 +21,14 @@ impl Balancer {
             (Intent::Stay, _) => {
                 self.intent = Intent::Leave(way);
                 self.mark_as_leaving(view, out);
-                self.set_event(now, Pace::Soon, out);
+                self.schedule_look(now, Pace::Soon, out);
             }
             (Intent::Leave(LeaveWay::Safe), LeaveWay::Quick) => {
                 self.intent = Intent::Leave(way);
                 if self.engagement.as_ref().is_some_and(|it| it.is_only_for_safety(view, self.me)) {
                     self.abandon(now, out);
                 }
-                self.set_event(now, Pace::AtOnce, out);
+                self.schedule_look(now, Pace::AtOnce, out);
             }
             (Intent::Leave(_), _) => {}
         }
@@ -54,7 +54,7 @@ impl Balancer {
         if std::mem::take(&mut self.was_marked) {
             self.mark_as_leaving(view, out);
         }
-        self.set_event(now, Pace::Soon, out);
+        self.schedule_look(now, Pace::Soon, out);
     }
 
     pub(super) fn may_leave(&self, view: PlanView, way: LeaveWay) -> bool {
@@ -75,14 +75,14 @@ impl Balancer {
             let changes = vec![Change::Leave { node: *node, boot: *boot, way }];
             out.push(BalanceAction::Propose { planned_at: None, changes });
         }
-        self.set_event(now, Pace::Soon, out);
+        self.schedule_look(now, Pace::Soon, out);
     }
 
     /// Hands on the next bucket, in the quick way. A promotion needs nobody's agreement: a backup that is
     /// busy with a copy can become primary meanwhile.
     pub(super) fn hand_on(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(decision) = decide_leaving(view, self.me) else {
-            return self.set_event(now, Pace::Soon, out);
+            return self.schedule_look(now, Pace::Soon, out);
         };
         if decision.step.kind != StepKind::Promote {
             return self.begin(now, view, decision, out);

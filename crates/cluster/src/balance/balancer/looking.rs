@@ -59,12 +59,12 @@ impl Balancer {
                 Intent::Stay if is_done => Pace::Seldom,
                 Intent::Stay => Pace::Often,
             };
-            return self.set_event(now, pace, out);
+            return self.schedule_look(now, pace, out);
         };
         if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
             self.turn = Turn::Mine;
             if view.others_wait_for(self.me, possible.step.taker) {
-                return self.set_event(now, Pace::AfterOthers, out);
+                return self.schedule_look(now, Pace::AfterOthers, out);
             }
         }
         // A node below its share has no choice that load levels could help with: its step is a bucket
@@ -96,7 +96,7 @@ impl Balancer {
             return self.begin(now, view, decision, out);
         }
         send(out, taker, BalanceMessage::Ping);
-        self.set_event(now, Pace::Soon, out);
+        self.schedule_look(now, Pace::Soon, out);
     }
 
     /// Asks the nodes to which this node might give something, or from which it might fetch it. A node
@@ -143,7 +143,7 @@ impl Balancer {
         if view.is_below_share(self.me) {
             // By the present map it needs no load levels.
             self.asking = None;
-            self.set_event(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::MyTurn, out);
         } else {
             send(out, node, BalanceMessage::AskLevels { round });
         }
@@ -163,7 +163,7 @@ impl Balancer {
         self.linked.retain(|node| view.map.member(*node).is_some());
         let is_idle = self.engagement.is_none() && self.asking.is_none();
         if is_idle && view.plan.concerning(self.me).next().is_some() {
-            self.set_event(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::MyTurn, out);
         }
     }
 
@@ -223,7 +223,7 @@ impl Balancer {
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
-                self.set_event(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::MyTurn, out);
             }
             None => {
                 let is_full = |node: &NodeId| readiness(*node) == MoveReadiness::Full;
@@ -236,7 +236,7 @@ impl Balancer {
                     self.shed_again_at = now + SHED_WAIT;
                 }
                 let waits = no_room || has_surplus;
-                self.set_event(now, if waits { Pace::Often } else { Pace::Soon }, out);
+                self.schedule_look(now, if waits { Pace::Often } else { Pace::Soon }, out);
             }
         }
     }

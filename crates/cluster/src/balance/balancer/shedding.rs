@@ -24,7 +24,7 @@ impl Balancer {
         self.memory = report;
         self.shed_to.clear();
         if self.has_surplus(now, view) && self.engagement.is_none() && self.asking.is_none() {
-            self.set_event(now, Pace::Soon, out);
+            self.schedule_look(now, Pace::Soon, out);
         }
     }
 

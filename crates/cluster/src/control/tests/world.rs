@@ -453,7 +453,7 @@ impl World {
         {
             if node.inbox.is_empty() {
                 let clock = node.clock(now);
-                return node.control.note_listened(clock);
+                return node.control.note_read_until(clock);
             }
             let input = node.inbox.remove(0);
             self.give(of.id, input);
@@ -498,7 +498,7 @@ impl World {
         self.carry_out_all(to, actions);
         let node = self.nodes.get_mut(&to);
         if let Some(node) = node.filter(|it| it.waits_to_do.is_none() && it.inbox.is_empty()) {
-            node.control.note_listened(clock);
+            node.control.note_read_until(clock);
         }
         self.look(to);
     }

@@ -146,7 +146,11 @@ impl ClusterMetrics {
         page.gauge("moves", "Moves of buckets that this node takes part in.", self.moves);
         let sent = "Bytes sent by the fill under way from this node.";
         page.gauge("fill_sent_bytes", sent, self.fill_sent_bytes);
-        page.family("fills_total", "counter", "Finished fills from this node, by result.");
+        page.family(
+            "fills_total",
+            "counter",
+            "Buckets copied from this node (done), and fills that failed (failed).",
+        );
         page.labelled("fills_total", &[("result", "done")], self.fills_done);
         page.labelled("fills_total", &[("result", "failed")], self.fills_failed);
         let waits = "Commands that waited because their bucket was being handed over.";

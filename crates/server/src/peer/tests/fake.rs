@@ -115,8 +115,8 @@ impl DataPlane for FakeData {
         Some(MergeReply::NotNow)
     }
 
-    fn beat(&self, _: NodeId, _: u64, _: Vec<BucketLag>) {}
-    fn fence(&self) {
+    fn note_backup_lag(&self, _: NodeId, _: u64, _: Vec<BucketLag>) {}
+    fn end_lease_for_good(&self) {
         self.state.lock().lease = Moment::START;
     }
     fn gone(&self, gone: &Gone) {
