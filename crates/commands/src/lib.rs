@@ -20,6 +20,7 @@ mod histogram; //   Durations of commands.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
+mod hyperloglog; // PFADD, PFCOUNT, PFMERGE.
 mod hashes; //      HSET, HGET and the other hash commands.
 mod lists; //       LPUSH, LPOP and the other list commands.
 mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.

@@ -47,6 +47,8 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
+        ("hyperloglog", spec.group == Group::HyperLogLog),
+        ("geo", spec.group == Group::Geo),
         ("hash", spec.group == Group::Hash),
         ("list", spec.group == Group::List),
         ("sortedset", spec.group == Group::SortedSet),
@@ -68,6 +70,8 @@ type KeyFlags = &'static [&'static str];
 const READS: KeyFlags = &["RO", "access"];
 const LOOKS: KeyFlags = &["RO"];
 const READS_AND_WRITES: KeyFlags = &["RW", "access", "update"];
+const USES: KeyFlags = &["RW", "access"];
+const USES_AND_EXTENDS: KeyFlags = &["RW", "access", "insert"];
 const MODIFIES: KeyFlags = &["RW", "update"];
 const EXTENDS: KeyFlags = &["RW", "insert"];
 const OVERWRITES: KeyFlags = &["OW", "update"];
@@ -81,7 +85,10 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append" | "hsetnx" | "sadd", _)
+        ("pfmerge", 0) => USES_AND_EXTENDS,
+        ("pfmerge", _) => READS,
+        ("pfcount" | "pfdebug", _) => USES,
+        ("append" | "hsetnx" | "sadd" | "pfadd", _)
         | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
         | ("lmove" | "rpoplpush", 1) => EXTENDS,
         ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,

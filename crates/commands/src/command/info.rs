@@ -148,6 +148,10 @@ fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
 fn note(spec: &Spec) -> Option<&'static str> {
     match spec.full_name {
         "set" if spec.has(Flag::Write) => Some("RW and ACCESS due to the optional `GET` argument"),
+        "pfcount" => Some(
+            "RW because it may change the internal representation of the key, and propagate to \
+             replicas",
+        ),
         "getex" => Some("RW and UPDATE because it changes the TTL"),
         "bitfield" => Some("This command allows both access and modification of the key"),
         _ => None,

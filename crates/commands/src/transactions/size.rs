@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoredValue;
 
 use crate::bits::field_end;
+use crate::hyperloglog;
 use crate::keys::Keys;
 use crate::session::{Queue, Queued};
 use crate::{Args, Spec};
@@ -34,6 +35,9 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "bitop"
             | "restore"
             | "bitfield"
+            | "pfadd"
+            | "pfmerge"
+            | "pfdebug"
             | "lrem"
             | "lmove"
             | "rpoplpush"
@@ -117,6 +121,11 @@ impl<'q> Bound<'q, '_> {
                 let end = field_end(&self.keys, args);
                 self.grow_to(args.at(1), end);
                 repeated_bytes(args.at(1), args.len() / 3 + 1)
+            }
+            "pfadd" | "pfmerge" | "pfdebug" => {
+                let key = args.at(if spec.name == "pfdebug" { 2 } else { 1 });
+                self.grow_to(key, hyperloglog::RECORDED_BYTES_MAX);
+                hyperloglog::RECORDED_BYTES_MAX + repeated_bytes(key, 1)
             }
             "setrange" => {
                 let length = number(args.at(2)).saturating_add(args.at(3).len());
