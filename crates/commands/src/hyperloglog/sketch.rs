@@ -24,7 +24,7 @@ pub(super) const OUT_OF_DATE: u8 = 0x80;
 /// The registers, one in each byte.
 pub(super) type Registers = [u8; REGISTERS];
 
-/// Whether a string is a HyperLogLog, and in which form.
+/// The form of a HyperLogLog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     Dense,
@@ -45,7 +45,7 @@ impl Form {
     }
 }
 
-/// The sparse form contradicts itself.
+/// An error: the runs of a sparse HyperLogLog are not 16,384 registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Corrupted;
 

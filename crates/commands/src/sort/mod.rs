@@ -84,7 +84,7 @@ fn sort(context: &mut Context<'_>) -> Result<(), Error> {
     }
 }
 
-/// What the elements are sorted by.
+/// The texts or numbers that decide about the order.
 #[derive(Clone, Copy)]
 enum SortKey<'a> {
     /// Their own texts.
@@ -92,7 +92,7 @@ enum SortKey<'a> {
     Values(Pattern<'a>),
 }
 
-/// An element, and what decides its place.
+/// An element, and the weight or value that decides about its place.
 struct SortedElement {
     text: Vec<u8>,
     /// The number by which it is sorted, unless the option ALPHA is given.
@@ -197,7 +197,7 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// Looks up what the elements are sorted by.
+/// Reads the weight or the value of each element.
 fn weigh(
     context: &mut Context<'_>,
     elements: &mut Elements<'_>,
