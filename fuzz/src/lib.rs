@@ -44,6 +44,12 @@ pub fn command_execution(data: &[u8]) {
     assert!(node.slots.digest() == node.replayed().digest(), "effects rebuild the content");
 }
 
+/// Checks that a pattern of SORT loses no byte, and names a slot only if every key it derives is in that slot. The data are a
+/// pattern and an element, separated by a line break.
+pub fn sort_patterns(data: &[u8]) {
+    commands::fuzz_pattern(data);
+}
+
 /// Limit so that a far offset does not use up the memory.
 const STRING_BYTES_MAX: usize = 64 * 1024;
 const TURN_MILLIS: u64 = 10;

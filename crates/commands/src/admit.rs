@@ -8,6 +8,7 @@ use store::Key;
 use crate::cluster::{NeededCopy, route};
 use crate::error::repeated;
 use crate::session::Queued;
+use crate::sort::{DerivedSlots, derived_slots};
 use crate::spec::is_container;
 use crate::transactions::{EFFECT_BYTES_MAX, multiplies};
 use crate::{CommandEnv, Error, Flag, Flags, OwnedArgs, Request, Session, Spec};
@@ -240,6 +241,19 @@ fn locks(
     Ok(LockSet::None)
 }
 
+/// Returns these locks and those of derived keys. The names of such keys are known only when the elements are read, so a pattern
+/// without a slot takes all locks.
+fn with_derived(locks: LockSet, derived: DerivedSlots) -> LockSet {
+    let mut named = slots_in(locks);
+    match derived {
+        DerivedSlots::Any => LockSet::All { named },
+        DerivedSlots::These(slots) => {
+            named.extend(slots);
+            locks_of(named)
+        }
+    }
+}
+
 /// Returns the reply to a write on the replica port: the primary's ordinary port, if the command names a key.
 #[cold]
 fn write_elsewhere(request: &Request<'_>, env: &CommandEnv) -> Error {
@@ -256,23 +270,33 @@ fn key_locks(
     if spec.has_one_key() {
         return Ok(LockSet::One(first.slot()));
     }
-    let slots = slots_of(spec, request);
-    several(slots.collect(), env)
+    let locks = several(slots_of(spec, request).collect(), env)?;
+    if spec.has(Flag::DerivesKeys) && !env.one_slot_only {
+        return Ok(with_derived(locks, derived_slots(request.args)));
+    }
+    Ok(locks)
 }
 
 /// Returns the slots that EXEC locks: those of the queued commands, which must be served here, and those of watched
 /// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
 fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result<LockSet, Error> {
     let mut slots: Vec<Slot> = Vec::new();
+    let mut takes_all = queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace));
     for command in queued {
         let args = command.args.args();
+        if command.spec.has(Flag::DerivesKeys) && !env.one_slot_only {
+            match derived_slots(args) {
+                DerivedSlots::Any => takes_all = true,
+                DerivedSlots::These(derived) => slots.extend(derived),
+            }
+        }
         let keys = command.spec.key_indices(args);
         slots.extend(keys.map(|index| Slot::of(args.at(index))));
     }
     let locks = several(slots, env)?;
     let writes = queued.iter().any(|command| need(command.spec, session) == NeededCopy::Primary);
     route(&env.cluster, &locks, if writes { NeededCopy::Primary } else { NeededCopy::Copy })?;
-    if queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace)) {
+    if takes_all {
         return Ok(LockSet::All { named: slots_in(locks) });
     }
     let kept = session.watched.iter().filter(|watched| watched.is_under_its_reign(env));

@@ -294,6 +294,11 @@ impl<'a> Keys<'a> {
         self.slots.has_left_out()
     }
 
+    /// Returns whether a command that reads may change the key's slot as well, to keep a result there.
+    pub(crate) fn may_change(&mut self, key: &Key<'_>) -> bool {
+        self.slots.may_change(key.slot())
+    }
+
     /// Removes all keys of a slot.
     pub fn clear(&mut self, slot: Slot) {
         self.apply_to(slot, &Effect::Clear);

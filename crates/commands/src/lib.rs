@@ -20,10 +20,13 @@ mod histogram; //   Durations of commands.
 mod error; //       Error replies, in Redis's words.
 mod strings; //     SET, GET and the other string commands.
 mod bits; //        SETBIT, BITCOUNT, BITFIELD and the other bit commands.
+mod hyperloglog; // PFADD, PFCOUNT, PFMERGE.
 mod hashes; //      HSET, HGET and the other hash commands.
 mod lists; //       LPUSH, LPOP and the other list commands.
 mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
+mod geo; //         GEOADD, GEOSEARCH and the other geo commands.
 mod sets; //        SADD, SMEMBERS and the other set commands.
+mod sort; //        SORT: elements in order, by themselves or by values of other keys.
 mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
@@ -62,4 +65,6 @@ pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
 pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
+#[cfg(any(test, feature = "testing"))]
+pub use sort::fuzz_pattern;
 pub use spec::{CommandId, Flag, Flags, Group, KeySpec, Spec, Table};

@@ -28,6 +28,10 @@ pub struct Spec {
     /// The index of an argument that says how many keys follow it (`ZUNION 2 a b`); 0 if there is none. These keys come
     /// after those of `keys`.
     pub key_count_at: usize,
+    /// The distance between these keys: 2 if a value follows each.
+    pub key_step: usize,
+    /// The index from which an option `STORE` (or `STOREDIST`) may name one more key; 0 if there is none.
+    pub stored_from: usize,
     /// A container's subcommands. If its `run` is `None`, the container needs one of them.
     pub subcommands: &'static [Spec],
     pub run: Option<Run>,
@@ -46,6 +50,8 @@ pub(crate) const BLANK: Spec = Spec {
     flags: Flags::NONE,
     keys: KeySpec::NONE,
     key_count_at: 0,
+    key_step: 1,
+    stored_from: 0,
     subcommands: &[],
     run: None,
 };
@@ -55,6 +61,8 @@ pub enum Group {
     Generic,
     String,
     Bitmap,
+    HyperLogLog,
+    Geo,
     Hash,
     List,
     SortedSet,
@@ -74,6 +82,8 @@ impl Group {
             Group::Generic => "generic",
             Group::String => "string",
             Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Geo => "geo",
             Group::Hash => "hash",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
@@ -122,6 +132,8 @@ pub enum Flag {
     /// Never takes long, although Redis does not call it fast (SET): timed together with its batch, like fast
     /// commands. Not a flag of Redis.
     Brief = 1 << 22,
+    /// Derives names of further keys from elements that it reads (SORT). Not a flag of Redis.
+    DerivesKeys = 1 << 26,
     /// The arguments at the positions of keys are channels of that slot (`not_key` in `COMMAND INFO`).
     NotKeys = 1 << 21,
 }
@@ -228,7 +240,7 @@ impl Spec {
     /// Returns whether the command always has exactly one key.
     #[inline]
     pub fn has_one_key(&self) -> bool {
-        self.keys.is_one() && self.key_count_at == 0
+        self.keys.is_one() && !self.has(Flag::MovableKeys)
     }
 
     /// Returns the index of the first key, if the command has one with these arguments.
@@ -239,17 +251,39 @@ impl Spec {
 
     /// Returns the indices of the keys among the arguments.
     pub fn key_indices(&self, args: Args<'_>) -> impl Iterator<Item = usize> {
-        self.keys.indices(args.len()).chain(self.counted_keys(args))
+        let keys = self.keys.indices(args.len());
+        keys.chain(self.counted_keys(args).step_by(self.key_step)).chain(self.stored_key(args))
     }
 
-    /// Returns the indices of the keys that an argument counts; none if it is not a number of arguments that follow.
+    /// Returns the index of the key that the last option `STORE` or `STOREDIST` names.
+    pub fn stored_key(&self, args: Args<'_>) -> Option<usize> {
+        let mut stored = None;
+        let mut index = self.stored_from;
+        while index > 0 && index < args.len() {
+            index += match args.at(index).to_ascii_lowercase().as_slice() {
+                b"store" | b"storedist" if index + 1 < args.len() => {
+                    stored = Some(index + 1);
+                    2
+                }
+                // Options of SORT, whose values are no options.
+                b"by" | b"get" => 2,
+                b"limit" => 3,
+                _ => 1,
+            };
+        }
+        stored
+    }
+
+    /// Returns the indices of the keys that an argument counts, values between them included; none if it is not a number of arguments that follow.
     pub fn counted_keys(&self, args: Args<'_>) -> Range<usize> {
         let first = self.key_count_at + 1;
         let count = args.get(self.key_count_at).filter(|_| self.key_count_at > 0);
         let count =
             count.and_then(resp::parse_integer).and_then(|count| usize::try_from(count).ok());
         match count {
-            Some(count) if count <= args.len().saturating_sub(first) => first..first + count,
+            Some(count) if count <= args.len().saturating_sub(first) / self.key_step => {
+                first..first + count * self.key_step
+            }
             Some(_) | None => 0..0,
         }
     }
@@ -302,12 +336,15 @@ impl CommandId {
 const FAMILIES: &[&[Spec]] = &[
     crate::strings::SPECS,
     crate::bits::SPECS,
+    crate::hyperloglog::SPECS,
     crate::hashes::SPECS,
     crate::lists::SPECS,
     crate::sorted_sets::SPECS,
+    crate::geo::SPECS,
     crate::sets::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
+    crate::sort::SPECS,
     crate::keyspace::expire::SPECS,
     crate::keyspace::scan::SPECS,
     crate::keyspace::dump::SPECS,
@@ -471,6 +508,31 @@ mod tests {
         assert_eq!(indices(KeySpec { first: 2, last: -1, step: 1 }, 4), [2, 3]);
         assert_eq!(indices(KeySpec::NONE, 4), [0usize; 0]);
         assert_eq!(indices(KeySpec::SECOND, 2), [0usize; 0]);
+    }
+
+    #[test]
+    fn keys_at_changing_positions_are_flagged() {
+        for spec in Table::default().iter() {
+            let moves = spec.key_count_at > 0 || spec.stored_from > 0;
+            assert!(!moves || spec.has(Flag::MovableKeys), "{} needs the flag", spec.name);
+        }
+    }
+
+    #[test]
+    fn the_key_of_the_last_store_option_counts() {
+        let table = Table::default();
+        let keys = |line: &str| {
+            let args = crate::OwnedArgs::new(line.split(' ').map(str::as_bytes));
+            let spec = table.find(args.args().at(0)).expect("a command");
+            spec.key_indices(args.args()).collect::<Vec<_>>()
+        };
+        assert_eq!(keys("GEORADIUS k 1 2 3 km STORE a STOREDIST b"), [1, 9]);
+        assert_eq!(keys("GEORADIUS k 1 2 3 km COUNT 1 store store"), [1, 9]);
+        assert_eq!(keys("GEORADIUS k 1 2 3 km STORE"), [1]);
+        assert_eq!(keys("GEORADIUSBYMEMBER store store 3 km"), [1]);
+        assert_eq!(keys("SORT k BY store GET store STORE a STORE b LIMIT store 1"), [1, 9]);
+        assert_eq!(keys("SORT_RO k STORE a"), [1]);
+        assert_eq!(keys("GEORADIUS_RO k 1 2 3 km STORE a"), [1]);
     }
 
     #[test]

@@ -238,6 +238,20 @@ impl TestNode {
         slots
     }
 
+    /// Returns the locks that a command on connection 1 would take.
+    #[cfg(test)]
+    pub(crate) fn locks(&mut self, line: &str) -> crate::LockSet {
+        let args = crate::OwnedArgs::new(line.split(' ').map(str::as_bytes));
+        let request = Request::prepare(args.args(), &self.table, &self.env.seed);
+        let mut output = Output::default();
+        let mut reply = Reply::new(&mut output, Protocol::Resp2);
+        let session = self.sessions.entry(1).or_insert_with(|| Session::new(1));
+        match admit(&request, session, &self.env, &mut reply) {
+            Admission::Run(_, locks) => locks,
+            Admission::Queued | Admission::Refused(_) => panic!("{line} does not run"),
+        }
+    }
+
     fn execute(&mut self, connection: u64, args: Args<'_>, output: &mut Output) {
         let mut session = self.sessions.remove(&connection).unwrap_or_else(|| Session {
             authenticated: !self.env.password_required,

@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..103usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..118usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -82,8 +82,39 @@ fn line() -> impl Strategy<Value = String> {
         55..73 => sorted_set_line(kind - 55, &key, &other, &word, (number, second)),
         73..86 => set_line(kind - 73, &key, &other, &word, (number, second)),
         86..100 => list_line(kind - 86, &key, &other, &word, (number, second)),
+        103..118 => other_line(kind - 103, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
+}
+
+/// A line about HyperLogLogs, positions, sorting, and comparisons.
+fn other_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    match kind {
+        0 => format!("PFADD {key} {word} {number}"),
+        1 => {
+            let elements: Vec<String> = (0..number.max(1) * 20).map(|it| it.to_string()).collect();
+            format!("PFADD {key} {second} {}", elements.join(" "))
+        }
+        2 => format!("PFMERGE {key} {other} k0"),
+        3 => format!("PFDEBUG TODENSE {key}"),
+        4 => format!("GEOADD {key} CH {}.5 {second}.25 m{} 1 2 m1", number % 180, number % 9),
+        5 => format!("GEOSEARCHSTORE {key} {other} FROMLONLAT 1 2 BYRADIUS {number} km STOREDIST"),
+        6 => format!("GEORADIUS {key} 1 2 {number} km STORE {other}"),
+        11 => format!("SET {key} {word} IFEQ {number} KEEPTTL"),
+        12 => format!("DELIFEQ {key} {number}"),
+        13 => format!("MSETEX 2 {key} {word} {other} {number} XX PX {}", number.max(1)),
+        8 => format!("SORT {key} ALPHA STORE {other}"),
+        9 => format!("SORT {key} BY k* GET # GET k* DESC STORE {other}"),
+        10 => format!("SORT {key} BY nosort LIMIT {} 2 STORE {key}", number % 3),
+        7 => format!("GEORADIUSBYMEMBER {key} m1 {number} km COUNT 2 STOREDIST {other}"),
+        _ => format!("PFCOUNT {key}"),
+    }
 }
 
 /// A line about sorted sets.

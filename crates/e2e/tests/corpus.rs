@@ -35,6 +35,11 @@ fn replies_of_the_corpus_read_the_same_in_any_pieces() {
 }
 
 #[test]
+fn patterns_of_the_corpus_name_a_slot_only_if_it_is_certain() {
+    replay("sort_patterns", fuzz::sort_patterns);
+}
+
+#[test]
 fn strangers_of_the_corpus_are_not_let_in() {
     replay("peer_handshake", fuzz::peer_handshake);
 }

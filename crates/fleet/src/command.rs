@@ -84,6 +84,10 @@ pub enum Keys {
     Counted {
         count: usize,
     },
+    /// Like `Counted`, with a value after each key.
+    CountedPairs {
+        count: usize,
+    },
     /// The destination at 1, then like `Counted { count: 2 }`.
     StoredCounted,
     /// The first half of the arguments after the word STREAMS.
@@ -109,6 +113,7 @@ impl Command {
             Keys::None => Ok(Places::NONE),
             Keys::Range { first, last, step } => range(args.len(), first, last, step),
             Keys::Counted { count } => counted(args, count),
+            Keys::CountedPairs { count } => counted_pairs(args, count),
             Keys::StoredCounted => {
                 let places = counted(args, 2)?;
                 Ok(Places { extra: Some(1), ..places })
@@ -205,6 +210,13 @@ fn counted<A: AsRef<[u8]>>(args: &[A], count: usize) -> Result<Places, BadKeys> 
     let fits = number.filter(|number| *number <= args.len() - first);
     let end = first + fits.ok_or(BadKeys::Count)?;
     Ok(Places { first, end, step: 1, extra: None })
+}
+
+fn counted_pairs<A: AsRef<[u8]>>(args: &[A], count: usize) -> Result<Places, BadKeys> {
+    let Places { first, end, .. } = counted(args, count)?;
+    let end = first + (end - first) * 2;
+    let places = Places { first, end, step: 2, extra: None };
+    if end <= args.len() { Ok(places) } else { Err(BadKeys::Count) }
 }
 
 fn streams<A: AsRef<[u8]>>(args: &[A]) -> Result<Places, BadKeys> {

@@ -162,6 +162,12 @@ impl<'o> Reply<'o> {
         }
     }
 
+    /// Writes a floating-point number given as text. Only for RESP3: RESP2 has no such numbers.
+    pub fn double_text(&mut self, text: &str) {
+        assert_eq!(self.protocol, Protocol::Resp3, "RESP2 has no floating-point numbers");
+        self.line(b',', text.as_bytes());
+    }
+
     pub fn boolean(&mut self, truth: bool) {
         self.out.extend_from_slice(match (self.protocol, truth) {
             (Protocol::Resp2, false) => b":0\r\n",

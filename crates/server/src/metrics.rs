@@ -167,6 +167,8 @@ fn class_of(spec: &Spec) -> &'static str {
             Group::Generic
             | Group::String
             | Group::Bitmap
+            | Group::HyperLogLog
+            | Group::Geo
             | Group::Hash
             | Group::List
             | Group::SortedSet

@@ -39,7 +39,8 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     let fast = spec.has(Flag::Fast);
     let is_connection = spec.group == Group::Connection
         || matches!(root, "command" | "wait" | "asking" | "readonly" | "readwrite");
-    let is_about_keys = spec.group == Group::Generic && root != "wait"
+    let sorts = matches!(root, "sort" | "sort_ro");
+    let is_about_keys = spec.group == Group::Generic && root != "wait" && !sorts
         || matches!(root, "dbsize" | "flushall" | "flushdb");
     let all = [
         ("keyspace", is_about_keys),
@@ -47,10 +48,12 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
+        ("hyperloglog", spec.group == Group::HyperLogLog),
+        ("geo", spec.group == Group::Geo),
         ("hash", spec.group == Group::Hash),
-        ("list", spec.group == Group::List),
-        ("sortedset", spec.group == Group::SortedSet),
-        ("set", spec.group == Group::Set),
+        ("list", spec.group == Group::List || sorts),
+        ("sortedset", spec.group == Group::SortedSet || sorts),
+        ("set", spec.group == Group::Set || sorts),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -68,6 +71,8 @@ type KeyFlags = &'static [&'static str];
 const READS: KeyFlags = &["RO", "access"];
 const LOOKS: KeyFlags = &["RO"];
 const READS_AND_WRITES: KeyFlags = &["RW", "access", "update"];
+const USES: KeyFlags = &["RW", "access"];
+const USES_AND_EXTENDS: KeyFlags = &["RW", "access", "insert"];
 const MODIFIES: KeyFlags = &["RW", "update"];
 const EXTENDS: KeyFlags = &["RW", "insert"];
 const OVERWRITES: KeyFlags = &["OW", "update"];
@@ -81,7 +86,13 @@ const NOT_A_KEY: KeyFlags = &["not_key"];
 /// Returns the access of a command to the key at `number` among its keys. Mostly derived from the flags.
 pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
     match (spec.full_name, number) {
-        ("append" | "hsetnx" | "sadd", _)
+        ("geosearchstore", 0) | ("georadius" | "georadiusbymember" | "sort", 1) => OVERWRITES,
+        ("geosearchstore" | "georadius" | "georadiusbymember" | "sort", _) => READS,
+        ("geoadd", _) => MODIFIES,
+        ("pfmerge", 0) => USES_AND_EXTENDS,
+        ("pfmerge", _) => READS,
+        ("pfcount" | "pfdebug", _) => USES,
+        ("append" | "hsetnx" | "sadd" | "pfadd", _)
         | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
         | ("lmove" | "rpoplpush", 1) => EXTENDS,
         ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,
@@ -96,11 +107,11 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("spop", _) | ("smove", 0) => TAKES,
         ("smove", 1) => EXTENDS,
         ("set" | "bitfield", _) => DEPENDS,
-        ("mset" | "psetex" | "setex" | "restore", _) | ("bitop", 0) | ("copy" | "rename", 1) => {
-            OVERWRITES
-        }
+        ("mset" | "msetex" | "psetex" | "setex" | "restore", _)
+        | ("bitop", 0)
+        | ("copy" | "rename", 1) => OVERWRITES,
         ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
-        ("del" | "unlink", _) => REMOVES,
+        ("del" | "unlink" | "delifeq", _) => REMOVES,
         ("getdel" | "lpop" | "rpop" | "lmpop", _)
         | ("rename" | "renamenx" | "lmove" | "rpoplpush", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
@@ -151,7 +162,7 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         "latency|latest" | "latency|history" | "latency|graph" | "latency|doctor"
         | "latency|histogram" => NODES_SPECIAL,
         "del" | "unlink" | "exists" | "touch" => SHARDS_SUM,
-        "mset" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        "mset" | "msetex" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
         "msetnx" => &["request_policy:multi_shard", "response_policy:agg_min"],
         "mget" => &["request_policy:multi_shard"],
         "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],

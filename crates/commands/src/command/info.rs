@@ -91,7 +91,8 @@ fn key_runs(spec: &Spec) -> Vec<KeyRun> {
 fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
     let runs = key_runs(spec);
     let has_count = spec.key_count_at > 0;
-    reply.set(runs.len() + usize::from(has_count));
+    let movable = movable_keys(spec);
+    reply.set(runs.len() + usize::from(has_count) + movable.len());
     let is_first = runs.is_empty();
     for run in runs {
         let note = note(spec);
@@ -117,6 +118,73 @@ fn key_specs(reply: &mut Reply<'_>, spec: &Spec) {
     if has_count {
         counted_keys(reply, spec, usize::from(!is_first));
     }
+    movable.iter().for_each(|key| movable_key(reply, spec, key));
+}
+
+/// Keys that are not at fixed positions, besides those that an argument counts.
+enum MovableKey {
+    /// Behind this option.
+    Option(&'static str),
+    /// At positions that cannot be described.
+    Unknown { note: &'static str, access: &'static [&'static str] },
+}
+
+const DERIVED_KEYS: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive \
+                            from the content of the key we sort";
+const STORED_KEY: &str = "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear \
+                          anywhere in the argument array";
+
+fn movable_keys(spec: &Spec) -> Vec<MovableKey> {
+    let mut keys = Vec::new();
+    if spec.has(Flag::DerivesKeys) {
+        keys.push(MovableKey::Unknown { note: DERIVED_KEYS, access: facts::key_access(spec, 0) });
+    }
+    if spec.stored_from > 0 && spec.has(Flag::DerivesKeys) {
+        keys.push(MovableKey::Unknown { note: STORED_KEY, access: facts::key_access(spec, 1) });
+    } else if spec.stored_from > 0 {
+        keys.extend([MovableKey::Option("STORE"), MovableKey::Option("STOREDIST")]);
+    }
+    keys
+}
+
+fn movable_key(reply: &mut Reply<'_>, spec: &Spec, key: &MovableKey) {
+    let (note, access) = match key {
+        MovableKey::Option(_) => (None, facts::key_access(spec, 1)),
+        MovableKey::Unknown { note, access } => (Some(*note), *access),
+    };
+    reply.map(if note.is_some() { 4 } else { 3 });
+    if let Some(note) = note {
+        reply.bulk(b"notes");
+        reply.bulk(note.as_bytes());
+    }
+    reply.bulk(b"flags");
+    reply.set(access.len());
+    access.iter().for_each(|word| reply.simple(word));
+    reply.bulk(b"begin_search");
+    match key {
+        MovableKey::Option(word) => {
+            keyword(reply, word, spec.stored_from);
+            reply.bulk(b"find_keys");
+            search(reply, "range", &[("lastkey", 0), ("keystep", 1), ("limit", 0)]);
+        }
+        MovableKey::Unknown { .. } => {
+            search(reply, "unknown", &[]);
+            reply.bulk(b"find_keys");
+            search(reply, "unknown", &[]);
+        }
+    }
+}
+
+fn keyword(reply: &mut Reply<'_>, word: &str, from: usize) {
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(b"keyword");
+    reply.bulk(b"spec");
+    reply.map(2);
+    reply.bulk(b"keyword");
+    reply.bulk(word.as_bytes());
+    reply.bulk(b"startfrom");
+    reply.integer(i64::try_from(from).unwrap_or(0));
 }
 
 /// Writes the position of the keys that an argument counts; `number` is that of the first among all keys.
@@ -129,7 +197,8 @@ fn counted_keys(reply: &mut Reply<'_>, spec: &Spec, number: usize) {
     reply.bulk(b"begin_search");
     search(reply, "index", &[("index", i64::try_from(spec.key_count_at).unwrap_or(0))]);
     reply.bulk(b"find_keys");
-    search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)]);
+    let key_step = i64::try_from(spec.key_step).unwrap_or(1);
+    search(reply, "keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", key_step)]);
 }
 
 fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
@@ -148,6 +217,10 @@ fn search(reply: &mut Reply<'_>, kind: &str, numbers: &[(&str, i64)]) {
 fn note(spec: &Spec) -> Option<&'static str> {
     match spec.full_name {
         "set" if spec.has(Flag::Write) => Some("RW and ACCESS due to the optional `GET` argument"),
+        "pfcount" => Some(
+            "RW because it may change the internal representation of the key, and propagate to \
+             replicas",
+        ),
         "getex" => Some("RW and UPDATE because it changes the TTL"),
         "bitfield" => Some("This command allows both access and modification of the key"),
         _ => None,

@@ -3,8 +3,8 @@
 //! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
 //! file, the format's version, a checksum. Strings, hashes and sets, for now.
 //!
-//! The output is byte for byte that of Redis 7.0, including compression; the input may come from any Redis up to
-//! 7.2. Called by `keyspace/dump.rs`.
+//! The output is byte for byte that of Redis 7.0, including compression; the input may come from Redis up to 8 and Valkey up to
+//! 9. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
 mod hash; //  Hashes.
@@ -20,8 +20,9 @@ use store::{StoredValue, StringValue};
 
 /// The version of the format that Redis 7.0 writes.
 const VERSION: u16 = 10;
-/// The latest version that can be read: that of Redis 7.2, which added listpacks of sets.
-const VERSION_READ_MAX: u16 = 11;
+/// The latest version that can be read: that of Valkey 9. Later versions than 11 have further types, which are refused; those that
+/// are known here have kept their form. Redis 8 writes version 12.
+const VERSION_READ_MAX: u16 = 80;
 const TYPE_STRING: u8 = 0;
 const CHECKSUM_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 2 + CHECKSUM_BYTES;

@@ -104,6 +104,65 @@ fn a_later_version_is_refused() {
     assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::WrongChecksum));
 }
 
+/// Payloads of Valkey 9.1.2 (version 80).
+const OF_VALKEY_9: &[&str] = &[
+    "000568656c6c6f5000ac5816e7fb6647fe",
+    "00c07b500087c89a709e28004d",
+    "00c30e412c0361626361e0ff02e1150701626350001d7dfa5f5e1686df",
+    "10151500000004008161020101816202847465787405ff5000860f9b70f47faf30",
+    "1201021010000000030001018374776f040301ff5000a21da7cfc9af6a28",
+    "140f0f00000003008161028162020101ff5000884eaba3b44a8319",
+    "0b0e020000000300000001000200030050006a289573f33c2aef",
+    "111414000000040081610283312e35048162020201ff500035287db4314ae097",
+];
+
+#[test]
+fn payloads_of_valkey_9_are_read() {
+    let row_of = |elements: &[&[u8]]| row(elements);
+    let read: Vec<RestoredValue<'static>> =
+        OF_VALKEY_9.iter().map(|hex| owned(restore(&bytes_of(hex), NO_LIMIT))).collect();
+    assert_eq!(read[0], RestoredValue::String(b"hello".into()));
+    assert_eq!(read[1], RestoredValue::String(b"123".into()));
+    assert_eq!(read[2], RestoredValue::String("abcabc".repeat(50).into_bytes().into()));
+    assert_eq!(read[3], RestoredValue::Hash(row_of(&[b"a", b"1", b"b", b"text"])));
+    assert_eq!(read[4], RestoredValue::List(row_of(&[b"1", b"two", b"3"])));
+    assert_eq!(read[5], RestoredValue::Set(row_of(&[b"a", b"b", b"1"])));
+    assert_eq!(read[6], RestoredValue::Set(row_of(&[b"1", b"2", b"3"])));
+    assert!(matches!(&read[7], RestoredValue::SortedSet(_)));
+}
+
+#[test]
+fn payloads_of_later_types_are_refused_by_their_type() {
+    // A hash with an expiry of a field, of Valkey 9.1.2.
+    let payload =
+        bytes_of("16020161c001576609f4a101000001620474657874ffffffffffffffff50009985b13ae1641ec0");
+    assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::BadFormat));
+}
+
+#[test]
+fn later_payloads_are_checked_as_deeply() {
+    for hex in OF_VALKEY_9 {
+        let payload = bytes_of(hex);
+        let body = &payload[..payload.len() - FOOTER_BYTES];
+        for len in 1..body.len() {
+            let mut cut = [&body[..len], &80u16.to_le_bytes()].concat();
+            let checksum = crc64::crc64(&cut);
+            cut.extend_from_slice(&checksum.to_le_bytes());
+            assert_eq!(restore(&cut, NO_LIMIT), Err(PayloadError::BadFormat), "{hex} up to {len}");
+        }
+    }
+}
+
+fn owned(restored: Result<RestoredValue<'_>, PayloadError>) -> RestoredValue<'static> {
+    match restored.expect("the payload is sound") {
+        RestoredValue::String(text) => RestoredValue::String(text.into_owned().into()),
+        RestoredValue::Hash(row) => RestoredValue::Hash(row),
+        RestoredValue::List(row) => RestoredValue::List(row),
+        RestoredValue::SortedSet(row) => RestoredValue::SortedSet(row),
+        RestoredValue::Set(row) => RestoredValue::Set(row),
+    }
+}
+
 #[test]
 fn nonsense_under_a_right_checksum_is_refused_and_takes_no_memory() {
     let huge = &(1u64 << 60).to_be_bytes();

@@ -6,13 +6,16 @@
 use core::ops::Range;
 
 use settings::NotifyClasses;
-use store::{Element, Key, NewValue, Row, Seed, SetValue, Table};
+use store::{Element, Key, NewValue, Row, Seed, SetValue, Table, TablePosition};
 
 use super::{MEMBER, reply_set, set_of};
 use crate::Error;
 use crate::context::Context;
 use crate::strings::put;
 use crate::transactions::EFFECT_BYTES_MAX;
+
+/// Number of members that SINTERCARD looks up in the other sets at a time.
+const CHUNK_LEN: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Operation {
@@ -50,7 +53,7 @@ pub(super) fn sintercard(context: &mut Context<'_>) -> Result<(), Error> {
     let sources = sources(context, keys)?;
     let len = match &sources[..] {
         [only] => only.len.min(limit),
-        _ => Row::new(&intersection(context, sources, limit), MEMBER).len(),
+        _ => intersection_len(context, sources, limit),
     };
     context.reply.integer(len.cast_signed() as i64);
     Ok(())
@@ -120,7 +123,7 @@ fn combined(
 ) -> Result<Vec<u8>, Error> {
     let sources = sources(context, keys)?;
     Ok(match operation {
-        Operation::Intersection => intersection(context, sources, usize::MAX),
+        Operation::Intersection => intersection(context, sources),
         Operation::Union => union(context, &sources),
         Operation::Difference => difference(context, sources),
     })
@@ -147,28 +150,59 @@ fn with_set<R>(
     set_of(&found).ok().map(|set| look(set, seed))
 }
 
-/// Returns up to `limit` members that are in all sets.
-fn intersection(context: &mut Context<'_>, mut sources: Vec<Source<'_>>, limit: usize) -> Vec<u8> {
+/// Returns the members that are in all sets.
+fn intersection(context: &mut Context<'_>, mut sources: Vec<Source<'_>>) -> Vec<u8> {
     sources.sort_by_key(|source| source.len);
     let Some((smallest, others)) = sources.split_first().filter(|(first, _)| first.len > 0) else {
         return Vec::new();
     };
-    let mut row = with_set(context, smallest, |set, _| set.to_row()).unwrap_or_default();
-    for (index, other) in others.iter().enumerate() {
-        let wanted = if index + 1 == others.len() { limit } else { usize::MAX };
-        let kept = with_set(context, other, |set, seed| {
-            select(&row, wanted, |member| set.contains(member, seed))
-        });
-        row = kept.unwrap_or_default();
-    }
-    row
+    let row = with_set(context, smallest, |set, _| set.to_row()).unwrap_or_default();
+    in_all(context, row, others)
 }
 
-/// Returns the first `limit` members of a row that `is_wanted` accepts.
-fn select(row: &[u8], limit: usize, is_wanted: impl Fn(Element<'_>) -> bool) -> Vec<u8> {
+/// Returns the number of members that are in all sets, but not more than `limit`. Looks at the smallest set in chunks,
+/// and ends when enough are found.
+fn intersection_len(
+    context: &mut Context<'_>,
+    mut sources: Vec<Source<'_>>,
+    limit: usize,
+) -> usize {
+    sources.sort_by_key(|source| source.len);
+    let Some((smallest, others)) = sources.split_first() else { return 0 };
+    let (mut count, mut from) = (0, Some(TablePosition::START));
+    while let Some(position) = from.filter(|_| count < limit) {
+        let chunk = with_set(context, smallest, |set, seed| chunk(set, seed, position));
+        let Some((row, next)) = chunk else { return 0 };
+        count += Row::new(&in_all(context, row, others), MEMBER).len();
+        from = next;
+    }
+    count.min(limit)
+}
+
+/// Returns some members in a row, and the position of those after them.
+fn chunk(set: SetValue<'_>, seed: &Seed, from: TablePosition) -> (Vec<u8>, Option<TablePosition>) {
+    let (mut row, mut len) = (Vec::new(), 0);
+    let next = set.scan(seed, from, |member| {
+        member.write(&mut row);
+        len += 1;
+        len < CHUNK_LEN
+    });
+    (row, next)
+}
+
+/// Returns the members of a row that are in all of these sets.
+fn in_all(context: &mut Context<'_>, row: Vec<u8>, sets: &[Source<'_>]) -> Vec<u8> {
+    sets.iter().fold(row, |row, set| {
+        with_set(context, set, |set, seed| select(&row, |member| set.contains(member, seed)))
+            .unwrap_or_default()
+    })
+}
+
+/// Returns the members of a row that `is_wanted` accepts.
+fn select(row: &[u8], is_wanted: impl Fn(Element<'_>) -> bool) -> Vec<u8> {
     let row = Row::new(row, MEMBER);
     let entries = row.entries().zip(row.elements());
-    let wanted = entries.filter(|(_, member)| is_wanted(*member)).take(limit);
+    let wanted = entries.filter(|(_, member)| is_wanted(*member));
     wanted.fold(Vec::new(), |mut selected, (entry, _)| {
         selected.extend_from_slice(entry);
         selected
@@ -207,7 +241,7 @@ fn difference(context: &mut Context<'_>, mut sources: Vec<Source<'_>>) -> Vec<u8
                 return row;
             }
             let left = with_set(context, other, |set, seed| {
-                select(&row, usize::MAX, |member| !set.contains(member, seed))
+                select(&row, |member| !set.contains(member, seed))
             });
             left.unwrap_or(row)
         })
@@ -230,5 +264,31 @@ fn without_all(context: &mut Context<'_>, row: &[u8], others: &[Source<'_>]) -> 
             }
         });
     }
-    select(row, usize::MAX, |member| left.contains(seed, member))
+    select(row, |member| left.contains(seed, member))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_set_is_read_in_chunks() {
+        let seed = Seed::new(5);
+        let mut table = Table::new(MEMBER);
+        for number in 0..5_000 {
+            let mut entry = Vec::new();
+            Element::Integer(number).write(&mut entry);
+            table.put_entry(&seed, &entry);
+        }
+        let (mut members, mut from) = (Vec::new(), Some(TablePosition::START));
+        while let Some(position) = from {
+            let (row, next) = chunk(SetValue::Table(&table), &seed, position);
+            assert_eq!(Row::new(&row, MEMBER).len(), CHUNK_LEN.min(5_000 - members.len()));
+            members.extend(Row::new(&row, MEMBER).elements().map(|it| it.to_text().into_owned()));
+            from = next;
+        }
+        members.sort();
+        members.dedup();
+        assert_eq!(members.len(), 5_000, "every member once");
+    }
 }

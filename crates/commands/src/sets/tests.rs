@@ -641,3 +641,20 @@ fn a_set_is_scanned_in_pages() {
     assert_eq!(seen.len(), 2_000);
     assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), all.into_iter().collect());
 }
+
+#[test]
+fn the_count_of_an_intersection_ends_at_its_limit() {
+    let mut node = TestNode::default();
+    let members = |numbers: core::ops::Range<u32>| {
+        numbers.map(|number| format!(" m{number}")).collect::<String>()
+    };
+    node.run(&format!("SADD a{}", members(0..3_000)));
+    node.run(&format!("SADD b{}", members(1_000..5_000)));
+    node.run(&format!("SADD c{}", members(900..4_000)));
+    let mut card = |line: &str| node.run(&format!("SINTERCARD {line}"));
+    for (limit, count) in [(0, 2_000), (1, 1), (255, 255), (256, 256), (257, 257), (1_999, 1_999)] {
+        assert_eq!(card(&format!("3 a b c LIMIT {limit}")), format!("(integer) {count}"));
+    }
+    assert_eq!(card("3 a b c LIMIT 5000"), "(integer) 2000");
+    assert_eq!(card("2 a nosuch LIMIT 5"), "(integer) 0");
+}

@@ -14,12 +14,12 @@ const NOT_A_NUMBER: Error = Error::fixed("ERR resulting score is not a number (N
 
 /// The options of ZADD.
 #[derive(Default)]
-struct AddOptions {
-    only_new: bool,
-    only_present: bool,
+pub(crate) struct AddOptions {
+    pub(crate) only_new: bool,
+    pub(crate) only_present: bool,
     only_greater: bool,
     only_less: bool,
-    counts_changed: bool,
+    pub(crate) counts_changed: bool,
     increments: bool,
 }
 
@@ -157,10 +157,19 @@ fn add(context: &mut Context<'_>, options: &AddOptions, first: usize) -> Result<
         let score = parse_float(args.at(index)).and_then(Score::new).ok_or(Error::NOT_A_FLOAT)?;
         scores.push((args.at(index + 1), score));
     }
+    add_scores(context, options, &scores)
+}
+
+/// Sets scores of members of the first key.
+pub(crate) fn add_scores(
+    context: &mut Context<'_>,
+    options: &AddOptions,
+    scores: &[(&[u8], Score)],
+) -> Result<(), Error> {
     let (key, seed) = (context.key(1), &context.keys.env().seed);
     let set = context.keys.find(&key).map(|found| sorted_of(&found)).transpose()?;
     let mut changes = Changes::default();
-    for (member, score) in &scores {
+    for (member, score) in scores {
         let stored = || set.and_then(|set| set.score(member, seed));
         let added = options.decide(changes.score(member).or_else(stored), *score)?;
         changes.note(member, &added, scores.len() == 1);

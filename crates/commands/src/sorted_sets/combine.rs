@@ -4,13 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use store::{Element, Found, Score, ScoredMember, Seed, SetValue, SortedSetValue, StoredValue};
+use store::{
+    Element, Found, Score, ScoredMember, Seed, SetValue, SortedSetValue, StoredValue, TablePosition,
+};
 
 use super::number::parse_float;
 use super::{check_size, reply_members, store_row};
 use crate::Error;
 use crate::context::Context;
 use crate::keys::Keys;
+
+/// Number of members that ZINTERCARD looks up in the other inputs at a time.
+const CHUNK_LEN: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -86,16 +91,16 @@ fn combine(context: &mut Context<'_>, operation: Operation, output: Output) -> R
         inputs.sort_by_key(|input| input.len);
     }
     let keys = &mut context.keys;
+    if output == Output::Count {
+        let count = intersection_len(keys, &inputs, options.limit);
+        context.reply.integer(count.cast_signed() as i64);
+        return Ok(());
+    }
     let members = match operation {
         Operation::Union => union(keys, &inputs, options.aggregate),
         Operation::Intersection => intersection(keys, &inputs, options.aggregate)?,
         Operation::Difference => difference(keys, &inputs)?,
     };
-    if output == Output::Count {
-        let count = members.len().min(options.limit);
-        context.reply.integer(count.cast_signed() as i64);
-        return Ok(());
-    }
     let scored = |(member, score): &(Vec<u8>, f64)| -> Option<(Score, Vec<u8>)> {
         Some((Score::new(*score)?, member.clone()))
     };
@@ -180,6 +185,27 @@ impl<'a> InputMembers<'a> {
         }
     }
 
+    /// Returns some members, and the position of those after them. The first position is 0.
+    fn chunk(self, seed: &Seed, from: u64) -> (Vec<Vec<u8>>, Option<u64>) {
+        let mut texts = Vec::new();
+        match self {
+            InputMembers::Sorted(set) => {
+                let rank = usize::try_from(from).unwrap_or(usize::MAX);
+                let members = set.iter_from(rank).take(CHUNK_LEN);
+                texts.extend(members.map(|it| it.member.to_text().into_owned()));
+                let next = (texts.len() == CHUNK_LEN).then_some(from + CHUNK_LEN as u64);
+                (texts, next)
+            }
+            InputMembers::Plain(set) => {
+                let next = set.scan(seed, TablePosition(from), |member| {
+                    texts.push(member.to_text().into_owned());
+                    texts.len() < CHUNK_LEN
+                });
+                (texts, next.map(|position| position.0))
+            }
+        }
+    }
+
     fn for_each(self, mut visit: impl FnMut(Element<'_>, f64)) {
         match self {
             InputMembers::Sorted(set) => {
@@ -234,6 +260,25 @@ fn intersection(
         });
     }
     Ok(combined)
+}
+
+/// Returns the number of members that are in all inputs, but not more than `limit`. Looks at the first input in chunks, and
+/// ends when enough are found.
+fn intersection_len(keys: &mut Keys<'_>, inputs: &[Input<'_>], limit: usize) -> usize {
+    let Some((first, others)) = inputs.split_first() else { return 0 };
+    let seed = &keys.env().seed;
+    let (mut count, mut from) = (0, Some(0));
+    while let Some(position) = from.filter(|_| count < limit) {
+        let chunk = members_of(keys, first).map(|members| members.chunk(seed, position));
+        let Some((mut texts, next)) = chunk else { return 0 };
+        for input in others {
+            let Some(members) = members_of(keys, input) else { return 0 };
+            texts.retain(|text| members.score(text, seed).is_some());
+        }
+        count += texts.len();
+        from = next;
+    }
+    count.min(limit)
 }
 
 fn difference(keys: &mut Keys<'_>, inputs: &[Input<'_>]) -> Result<Combined, Error> {

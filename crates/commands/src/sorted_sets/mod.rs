@@ -21,10 +21,12 @@ use crate::context::Context;
 use crate::hashes::reply_element;
 use crate::transactions::EFFECT_BYTES_MAX;
 
+pub(crate) use add::{AddOptions, add_scores};
+pub(crate) use number::{parse_float, parse_weight};
 pub(crate) use table::SPECS;
 
 /// Returns the sorted set that a key holds; an error if it holds another type.
-fn sorted_of<'a>(found: &Found<'a>) -> Result<SortedSetValue<'a>, Error> {
+pub(crate) fn sorted_of<'a>(found: &Found<'a>) -> Result<SortedSetValue<'a>, Error> {
     match found.value() {
         StoredValue::SortedSet(set) => Ok(set),
         StoredValue::String(_)
@@ -63,7 +65,7 @@ fn score_text(score: Score) -> Vec<u8> {
 }
 
 /// Sets a key to a sorted set, given as a sorted row, or removes the key if the row is empty.
-fn store_row(context: &mut Context<'_>, key: Key<'_>, row: &[u8], event: &'static str) {
+pub(crate) fn store_row(context: &mut Context<'_>, key: Key<'_>, row: &[u8], event: &'static str) {
     if row.is_empty() {
         if context.keys.remove(&key) {
             context.keys.notify(NotifyClasses::GENERIC, "del", key.bytes());
@@ -76,7 +78,7 @@ fn store_row(context: &mut Context<'_>, key: Key<'_>, row: &[u8], event: &'stati
 }
 
 /// Refuses a row that is too large to reach every copy as one effect.
-fn check_size(bytes: usize, done: &str) -> Result<(), Error> {
+pub(crate) fn check_size(bytes: usize, done: &str) -> Result<(), Error> {
     if bytes > EFFECT_BYTES_MAX / 2 {
         return Err(Error::new(format!(
             "ERR the members have {bytes} bytes, too many to be {done} at once"

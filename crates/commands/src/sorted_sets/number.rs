@@ -8,7 +8,7 @@ struct CNumber {
 }
 
 /// Reads a score, a weight or an increment. `None` for NaN, and for what is out of range.
-pub(super) fn parse_float(text: &[u8]) -> Option<f64> {
+pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
     let number = parse(text).filter(|number| !number.is_out_of_range)?;
     (!number.value.is_nan()).then_some(number.value)
 }
@@ -16,14 +16,23 @@ pub(super) fn parse_float(text: &[u8]) -> Option<f64> {
 /// Reads a limit of a range, less strictly, as Redis does: spaces may come before it, nothing at all is 0, and what is too
 /// large is infinite.
 pub(super) fn parse_limit(text: &[u8]) -> Option<f64> {
+    parse_leniently(text).map(|number| number.value)
+}
+
+/// Reads a value by which SORT sorts: as a limit, but what is too large is no number.
+pub(crate) fn parse_weight(text: &[u8]) -> Option<f64> {
+    let number = parse_leniently(text).filter(|number| !number.is_out_of_range)?;
+    Some(number.value)
+}
+
+fn parse_leniently(text: &[u8]) -> Option<CNumber> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
-        return Some(0.0);
+        return Some(CNumber { value: 0.0, is_out_of_range: false });
     }
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !is_space(byte))?;
-    let number = parse(&text[start..])?;
-    (!number.value.is_nan()).then_some(number.value)
+    parse(&text[start..]).filter(|number| !number.value.is_nan())
 }
 
 fn parse(text: &[u8]) -> Option<CNumber> {
@@ -171,6 +180,16 @@ mod tests {
         ];
         for text in bad {
             assert_eq!(parse_float(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn weights_of_sort_are_read_less_strictly() {
+        for (text, value) in [("", 0.0), (" 3", 3.0), ("2\0x", 2.0), ("-inf", f64::NEG_INFINITY)] {
+            assert_eq!(parse_weight(text.as_bytes()), Some(value), "{text:?}");
+        }
+        for text in [" ", "3 ", "nan", "abc", "1e400", "1e-400"] {
+            assert_eq!(parse_weight(text.as_bytes()), None, "{text:?}");
         }
     }
 

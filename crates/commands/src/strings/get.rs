@@ -3,6 +3,7 @@
 use settings::NotifyClasses;
 use store::{Cause, Effect};
 
+use super::options::is_equal;
 use super::options::{Lifetime, getex_lifetime};
 use super::{reply_string, string_of};
 use crate::Error;
@@ -38,6 +39,17 @@ pub(super) fn getdel(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+pub(super) fn delifeq(context: &mut Context<'_>) -> Result<(), Error> {
+    let (key, args) = (context.key(1), context.args);
+    let found = context.keys.find(&key);
+    let is_equal = found.map_or(Ok(false), |found| is_equal(&found, args.at(2)))?;
+    if is_equal {
+        delete(context);
+    }
+    context.reply.integer(is_equal.into());
+    Ok(())
+}
+
 pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
     let lifetime = getex_lifetime(context.args)?;
     let key = context.key(1);
@@ -66,7 +78,7 @@ pub(super) fn getex(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the key that was just read.
+/// Removes the first key, which exists.
 fn delete(context: &mut Context<'_>) {
     let key = context.key(1);
     context.keys.apply(&Effect::Remove { key, cause: Cause::Deleted });

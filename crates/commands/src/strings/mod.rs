@@ -3,9 +3,9 @@
 //! This file has the table and the shared functions for storing, reading and returning strings. Each command is in
 //! the file of its topic.
 mod set; //      SET, SETNX, SETEX, PSETEX, GETSET.
-mod get; //      GET, GETDEL, GETEX, STRLEN.
+mod get; //      GET, GETDEL, GETEX, DELIFEQ, STRLEN.
 mod options; //  The options of SET and GETEX: conditions and lifetimes.
-mod many; //     MGET, MSET, MSETNX.
+mod many; //     MGET, MSET, MSETNX, MSETEX.
 mod counters; // INCR and its variants, INCRBYFLOAT.
 mod extended; // The floating-point numbers of INCRBYFLOAT.
 mod ranges; //   APPEND, GETRANGE, SETRANGE; clamping of ranges.
@@ -75,6 +75,17 @@ pub(crate) const SPECS: &[Spec] = &[
         summary: "Subtracts a number from the integer that a key holds; a missing key counts as 0.",
         arity: 3,
         run: Some(counters::decrby),
+        ..FAST_WRITE
+    },
+    Spec {
+        name: "delifeq",
+        full_name: "delifeq",
+        syntax: "key value",
+        summary: "Deletes a key, but only if it holds this string.",
+        since: "9.0.0",
+        arity: 3,
+        flags: Flags::of(&[Flag::Write, Flag::Fast]),
+        run: Some(get::delifeq),
         ..FAST_WRITE
     },
     Spec {
@@ -195,6 +206,22 @@ pub(crate) const SPECS: &[Spec] = &[
         ..WRITE
     },
     Spec {
+        name: "msetex",
+        full_name: "msetex",
+        syntax: "numkeys key value [key value ...] [NX | XX] [EX seconds | PX milliseconds | \
+                 EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
+        summary: "Sets several keys to a string each, all at once, with a condition and an expiry.",
+        since: "9.1.0",
+        complexity: "O(N) where N is the number of keys",
+        arity: -4,
+        flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::MovableKeys]),
+        keys: KeySpec::NONE,
+        key_count_at: 1,
+        key_step: 2,
+        run: Some(many::msetex),
+        ..WRITE
+    },
+    Spec {
         name: "msetnx",
         full_name: "msetnx",
         syntax: "key value [key value ...]",
@@ -219,7 +246,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "set",
         full_name: "set",
-        syntax: "key value [NX | XX] [GET] [EX seconds | PX milliseconds | \
+        syntax: "key value [NX | XX | IFEQ comparison-value] [GET] [EX seconds | PX milliseconds | \
                  EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
         summary: "Sets a key to a string, whatever it held before.",
         arity: -3,

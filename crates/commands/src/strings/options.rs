@@ -1,27 +1,38 @@
 //! The options of SET and GETEX: conditions and lifetimes.
 
-use store::UnixMillis;
+use store::{Found, UnixMillis};
 
+use super::{string_of, with_bytes};
 use crate::{Args, Error};
 
 /// The condition under which SET sets the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SetCondition {
+pub(super) enum SetCondition<'a> {
     Always,
     /// `NX`
     IfMissing,
     /// `XX`
     IfPresent,
+    /// `IFEQ`: if the key holds this string.
+    IfEqual(&'a [u8]),
 }
 
-impl SetCondition {
-    pub(super) fn allows(self, present: bool) -> bool {
-        match self {
-            SetCondition::Always => true,
-            SetCondition::IfMissing => !present,
-            SetCondition::IfPresent => present,
-        }
+impl SetCondition<'_> {
+    /// Returns whether the condition holds for what the key holds. An error if it should be compared and is no string.
+    pub(super) fn allows(self, present: Option<&Found<'_>>) -> Result<bool, Error> {
+        Ok(match (self, present) {
+            (SetCondition::Always, _) => true,
+            (SetCondition::IfMissing, _) => present.is_none(),
+            (SetCondition::IfPresent, _) => present.is_some(),
+            (SetCondition::IfEqual(_), None) => false,
+            (SetCondition::IfEqual(expected), Some(found)) => is_equal(found, expected)?,
+        })
     }
+}
+
+/// Returns whether the key holds this string; an error if it holds another type.
+pub(super) fn is_equal(found: &Found<'_>, expected: &[u8]) -> Result<bool, Error> {
+    Ok(with_bytes(string_of(found)?, |bytes| bytes == expected))
 }
 
 /// The change to a key's expiry.
@@ -128,27 +139,31 @@ impl Deadline<'_> {
 /// All options after `SET key value`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SetOptions<'a> {
-    pub(super) condition: SetCondition,
+    pub(super) condition: SetCondition<'a>,
     pub(super) lifetime: Lifetime<'a>,
     /// `GET`: the reply is the old value.
     pub(super) returns_old: bool,
 }
 
 impl<'a> SetOptions<'a> {
-    pub(super) fn parse(args: Args<'a>) -> Result<SetOptions<'a>, Error> {
+    /// Parses the options from the argument `first` on.
+    pub(super) fn parse(args: Args<'a>, first: usize) -> Result<SetOptions<'a>, Error> {
         let mut options = SetOptions {
             condition: SetCondition::Always,
             lifetime: Lifetime::Unsaid,
             returns_old: false,
         };
-        let mut words = args.from(3);
+        let mut words = args.from(first);
         while let Some(word) = words.next() {
-            if word.eq_ignore_ascii_case(b"nx") && options.condition != SetCondition::IfPresent {
-                options.condition = SetCondition::IfMissing;
-            } else if word.eq_ignore_ascii_case(b"xx")
-                && options.condition != SetCondition::IfMissing
-            {
-                options.condition = SetCondition::IfPresent;
+            if let Some(condition) = condition(word, &mut words)? {
+                // A condition may be repeated, except for a comparison.
+                let agrees = options.condition == SetCondition::Always
+                    || options.condition == condition
+                        && !matches!(condition, SetCondition::IfEqual(_));
+                if !agrees {
+                    return Err(Error::SYNTAX);
+                }
+                options.condition = condition;
             } else if word.eq_ignore_ascii_case(b"get") {
                 options.returns_old = true;
             } else if word.eq_ignore_ascii_case(b"keepttl") {
@@ -159,6 +174,22 @@ impl<'a> SetOptions<'a> {
         }
         Ok(options)
     }
+}
+
+/// Parses a word that may be a condition, with the string after it.
+fn condition<'a>(
+    word: &[u8],
+    rest: &mut impl Iterator<Item = &'a [u8]>,
+) -> Result<Option<SetCondition<'a>>, Error> {
+    Ok(if word.eq_ignore_ascii_case(b"nx") {
+        Some(SetCondition::IfMissing)
+    } else if word.eq_ignore_ascii_case(b"xx") {
+        Some(SetCondition::IfPresent)
+    } else if word.eq_ignore_ascii_case(b"ifeq") {
+        Some(SetCondition::IfEqual(rest.next().ok_or(Error::SYNTAX)?))
+    } else {
+        None
+    })
 }
 
 /// Parses the options after `GETEX key`.

@@ -20,7 +20,7 @@ pub(super) fn set(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
-    let options = SetOptions::parse(context.args)?;
+    let options = SetOptions::parse(context.args, 3)?;
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
     let deadline = options.lifetime.resolve(now, context.spec.full_name)?;
@@ -28,8 +28,10 @@ fn set_with_options(context: &mut Context<'_>) -> Result<(), Error> {
         reply_old(context)?;
     }
     // `Some` if the key exists; inside, its expiry if it has one.
-    let present = context.keys.find(&key).map(|found| found.expires_at);
-    if !options.condition.allows(present.is_some()) {
+    let found = context.keys.find(&key);
+    let is_allowed = options.condition.allows(found.as_ref())?;
+    let present = found.map(|found| found.expires_at);
+    if !is_allowed {
         if !options.returns_old {
             context.reply.null();
         }

@@ -475,3 +475,171 @@ fn a_search_that_would_take_too_much_is_refused() {
         "#,
     );
 }
+
+/// Recorded from Valkey 9.1.2.
+const SEVERAL_KEYS_WITH_OPTIONS: &str = r#"
+> MSETEX 2 a 1 b 2
+(integer) 1
+> MGET a b
+1) "1"
+2) "2"
+> MSETEX 2 a 3 c 4 NX
+(integer) 0
+> MGET a b c
+1) "1"
+2) "2"
+3) (nil)
+> MSETEX 2 d 5 e 6 NX EX 100
+(integer) 1
+> TTL d
+(integer) 100
+> MSETEX 2 a 7 d 8 XX
+(integer) 1
+> MGET a d
+1) "7"
+2) "8"
+> TTL d
+(integer) -1
+> MSETEX 2 a 7 nosuch 8 XX
+(integer) 0
+> GET a
+"7"
+> MSETEX 1 e 7 KEEPTTL
+(integer) 1
+> TTL e
+(integer) 100
+> MSETEX 1 e 7 PX 100000
+(integer) 1
+> TTL e
+(integer) 100
+> MSETEX 1 e 7 EXAT 4000000000
+(integer) 1
+> EXPIRETIME e
+(integer) 4000000000
+> MSETEX 1 e 8 PXAT 4000000000000 XX
+(integer) 1
+> PEXPIRETIME e
+(integer) 4000000000000
+> MSETEX 2 a 1 a 2
+(integer) 1
+> GET a
+"2"
+> MSETEX 0 a 1
+(error) ERR invalid numkeys value or out of range
+> MSETEX -1 a 1
+(error) ERR invalid numkeys value or out of range
+> MSETEX x a 1
+(error) ERR invalid numkeys value or out of range
+> MSETEX 2 a 1
+(error) ERR syntax error
+> MSETEX 2 a 1 b
+(error) ERR syntax error
+> MSETEX 1 a 1 b
+(error) ERR syntax error
+> MSETEX 1 a 1 NX XX
+(error) ERR syntax error
+> MSETEX 1 a 1 EX 10 PX 10
+(error) ERR syntax error
+> MSETEX 1 a 1 EX
+(error) ERR syntax error
+> MSETEX 1 a 1 EX 0
+(error) ERR invalid expire time in 'msetex' command
+> MSETEX 1 a 1 EX x
+(error) ERR value is not an integer or out of range
+> MSETEX 1 a 1 GET
+(error) ERR syntax error
+> MSETEX 1 a 1 IFEQ 1
+(error) ERR syntax error
+> MSETEX 9223372036854775807 a 1
+(error) ERR invalid numkeys value or out of range
+> MSETEX 1 a
+(error) ERR wrong number of arguments for 'msetex' command
+> LPUSH l 1
+(integer) 1
+> MSETEX 1 l 1 XX
+(integer) 1
+> TYPE l
+string
+> MSETEX 1 a 1 NX NX
+(integer) 0
+> MSETEX 1 a 1 KEEPTTL KEEPTTL
+(integer) 1
+> MSETEX 1 a 1 EX 10 EX 20
+(integer) 1
+> TTL a
+(integer) 20
+"#;
+
+#[test]
+fn several_keys_are_set_with_options() {
+    check(SEVERAL_KEYS_WITH_OPTIONS);
+}
+
+/// Recorded from Valkey 9.1.2.
+const COMPARED_STRINGS: &str = r#"
+> SET k a
+OK
+> SET k b IFEQ x
+(nil)
+> SET k b IFEQ a
+OK
+> SET k c IFEQ b GET
+"b"
+> SET k d IFEQ x GET
+"c"
+> SET n v IFEQ a
+(nil)
+> SET n v IFEQ a GET
+(nil)
+> EXISTS n
+(integer) 0
+> SET k v IFEQ
+(error) ERR syntax error
+> SET k v IFEQ c NX
+(error) ERR syntax error
+> SET k v NX IFEQ c
+(error) ERR syntax error
+> SET k v IFEQ c IFEQ c
+(error) ERR syntax error
+> GET k
+"c"
+> SET k w IFEQ c EX 100 GET
+"c"
+> SET k x IFEQ w KEEPTTL
+OK
+> TTL k
+(integer) 100
+> SET k y IFEQ x
+OK
+> TTL k
+(integer) -1
+> SET i 10
+OK
+> SET i 11 IFEQ 010
+(nil)
+> SET i 11 IFEQ 10
+OK
+> DELIFEQ i 10
+(integer) 0
+> DELIFEQ i 11
+(integer) 1
+> DELIFEQ i 11
+(integer) 0
+> RPUSH l 1
+(integer) 1
+> SET l v IFEQ 1
+(error) WRONGTYPE Operation against a key holding the wrong kind of value
+> SET l v IFEQ 1 GET
+(error) WRONGTYPE Operation against a key holding the wrong kind of value
+> DELIFEQ l 1
+(error) WRONGTYPE Operation against a key holding the wrong kind of value
+> DELIFEQ l
+(error) ERR wrong number of arguments for 'delifeq' command
+> TYPE l
+list
+"#;
+
+#[test]
+fn a_string_is_replaced_or_deleted_if_it_is_the_expected_one() {
+    check(COMPARED_STRINGS);
+}

@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::StoredValue;
 
 use crate::bits::field_end;
+use crate::hyperloglog;
 use crate::keys::Keys;
 use crate::session::{Queue, Queued};
+use crate::sort::FETCHED_BYTES_MAX;
 use crate::{Args, Spec};
 
 /// Maximum number of bytes that one command or transaction may record. A backup buffers up to twice as much.
@@ -34,6 +36,9 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "bitop"
             | "restore"
             | "bitfield"
+            | "pfadd"
+            | "pfmerge"
+            | "pfdebug"
             | "lrem"
             | "lmove"
             | "rpoplpush"
@@ -41,6 +46,7 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "sunionstore"
             | "sdiffstore"
             | "spop"
+            | "sort"
     ) || records_members(spec)
 }
 
@@ -58,6 +64,9 @@ fn records_members(spec: &Spec) -> bool {
             | "zpopmin"
             | "zpopmax"
             | "zmpop"
+            | "geosearchstore"
+            | "georadius"
+            | "georadiusbymember"
     )
 }
 
@@ -118,6 +127,11 @@ impl<'q> Bound<'q, '_> {
                 self.grow_to(args.at(1), end);
                 repeated_bytes(args.at(1), args.len() / 3 + 1)
             }
+            "pfadd" | "pfmerge" | "pfdebug" => {
+                let key = args.at(if spec.name == "pfdebug" { 2 } else { 1 });
+                self.grow_to(key, hyperloglog::RECORDED_BYTES_MAX);
+                hyperloglog::RECORDED_BYTES_MAX + repeated_bytes(key, 1)
+            }
             "setrange" => {
                 let length = number(args.at(2)).saturating_add(args.at(3).len());
                 self.grow_to(args.at(1), length);
@@ -157,13 +171,14 @@ impl<'q> Bound<'q, '_> {
                 self.element + repeated_bytes(args.at(1), 1)
             }
             // A score takes up to nine bytes, whatever its text is.
-            "zadd" | "zincrby" => {
+            "zadd" | "zincrby" | "geoadd" => {
                 let length = self.length(args.at(1)).saturating_add(given + args.len() * 10);
                 self.set_length(args.at(1), length);
                 args.len() * 10
             }
             _ if records_members(spec) => self.sum_of_members(spec, args),
             "sinterstore" | "sdiffstore" => self.spread(args, 1..args.len()),
+            "sort" => self.sorted(spec, args),
             "sunionstore" => {
                 let lengths = (2..args.len()).map(|index| self.length(args.at(index)));
                 let sum = lengths.fold(0, usize::saturating_add);
@@ -179,6 +194,16 @@ impl<'q> Bound<'q, '_> {
             }
             _ => return None,
         })
+    }
+
+    /// Handles SORT, which may store elements of its key, or values of any keys.
+    fn sorted(&mut self, spec: &Spec, args: Args<'q>) -> usize {
+        let Some(index) = spec.stored_key(args) else { return 0 };
+        let fetches = args.from(2).any(|word| word.eq_ignore_ascii_case(b"get"));
+        let fetched = if fetches { FETCHED_BYTES_MAX } else { 0 };
+        let length = self.length(args.at(1)).max(fetched);
+        self.set_length(args.at(index), length);
+        length
     }
 
     /// Counts the elements that a command brings, and those of the lists that it names.
@@ -212,8 +237,9 @@ impl<'q> Bound<'q, '_> {
     fn sum_of_members(&mut self, spec: &Spec, args: Args<'q>) -> usize {
         let keys = spec.key_indices(args);
         let sum = keys.fold(0, |sum: usize, index| sum.saturating_add(self.length(args.at(index))));
-        if spec.name.ends_with("store") {
-            self.set_length(args.at(1), sum);
+        let stored = spec.stored_key(args).or(spec.name.ends_with("store").then_some(1));
+        if let Some(index) = stored {
+            self.set_length(args.at(index), sum);
         }
         sum
     }

@@ -358,3 +358,18 @@ fn a_long_key_is_not_recorded_again_and_again_without_end() {
     assert_eq!(reply, [resp::Value::Error(error.as_bytes().to_vec())]);
     assert_eq!(node.run("DBSIZE"), "(integer) 0");
 }
+
+#[test]
+fn sorted_values_and_hyperloglogs_count_by_their_limits() {
+    let mut node = TestNode::default();
+    node.run("RPUSH {t}l 1 2");
+    let sorts = |count: u32| {
+        (0..count).map(|number| format!("SORT {{t}}l GET {{t}}v_* STORE {{t}}d{number}"))
+    };
+    assert!(transact(&mut node, sorts(17)).contains("EXECABORT"));
+    assert!(transact(&mut node, sorts(10)).ends_with("10) (integer) 2"));
+    let adds = |count: u32| (0..count).map(|number| format!("PFADD {{t}}h {number}"));
+    assert!(transact(&mut node, adds(50_000)).contains("EXECABORT"));
+    assert_eq!(node.run("EXISTS {t}h"), "(integer) 0");
+    assert!(transact(&mut node, adds(100)).ends_with("100) (integer) 1"));
+}

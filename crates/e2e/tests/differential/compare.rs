@@ -192,6 +192,8 @@ fn rule(args: &Args) -> Rule {
         ("HSCAN" | "ZSCAN" | "SSCAN", _) => Rule::Kind,
         // A set has an order of its own on each server.
         ("SMEMBERS" | "SINTER" | "SUNION" | "SDIFF", _) => Rule::AnyOrder,
+        // Elements of a set have no order of their own.
+        ("SORT" | "SORT_RO", _) if is_unordered(args) => Rule::Kind,
         // The members are random; the generator pops all of them, or none.
         ("SPOP", _) => Rule::AnyOrder,
         ("SRANDMEMBER", _) => Rule::Kind,
@@ -210,4 +212,12 @@ fn rule(args: &Args) -> Rule {
         ("HELLO", _) => Rule::Keys,
         _ => Rule::Exact,
     }
+}
+
+/// Returns whether the elements are not sorted, or by texts that may be equal: BY without a star, or with ALPHA.
+fn is_unordered(args: &Args) -> bool {
+    let mut pairs = args.windows(2);
+    let by = pairs.find(|pair| pair[0].eq_ignore_ascii_case(b"BY"));
+    let is_alphabetical = args.iter().any(|arg| arg.eq_ignore_ascii_case(b"ALPHA"));
+    by.is_some_and(|pair| is_alphabetical || !pair[1].contains(&b'*'))
 }

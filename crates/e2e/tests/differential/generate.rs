@@ -8,6 +8,9 @@ mod bits; //    bits of strings
 mod hashes; //  HSET, HGET and related commands
 mod lists; //   LPUSH, LPOP and related commands
 mod sorted_sets; // ZADD, ZRANGE and related commands
+mod hyperloglogs; // PFADD, PFCOUNT and related commands
+mod geo; //     GEOADD, GEOSEARCH and related commands
+mod sort; //    SORT
 mod sets; //    SADD, SMEMBERS and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
@@ -37,7 +40,7 @@ fn step(g: &mut Gen) -> Step {
 
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
-    let args = match g.below(126) {
+    let args = match g.below(146) {
         0..26 => strings::command(g),
         26..38 => bits::command(g),
         38..46 => hashes::command(g),
@@ -47,6 +50,9 @@ fn call(g: &mut Gen) -> Step {
         90..98 => node::command(g),
         98..112 => sorted_sets::command(g),
         112..124 => lists::command(g),
+        124..131 => hyperloglogs::command(g),
+        131..138 => geo::command(g),
+        138..144 => sort::command(g),
         _ => g.wrong_arity(),
     };
     Step::Call { who, args: spoiled(g, args) }
@@ -56,7 +62,8 @@ fn call(g: &mut Gen) -> Step {
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
     // A very long pause would never end, and SPOP without its count removes a random member.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    let must_stay = args[0] == b"SPOP" || sorted_sets::is_to_stay(&args);
+    // The least count of LREM is refused here, as in later versions of Redis.
+    let must_stay = args[0] == b"SPOP" || args[0] == b"LREM" || sorted_sets::is_to_stay(&args);
     if args.len() < 2 || may_pause || must_stay || !g.one_in(14) {
         return args;
     }

@@ -1,6 +1,6 @@
 //! Scripts that take members out, and combine several sorted sets.
 
-use crate::testing::check;
+use crate::testing::{TestNode, check};
 
 #[test]
 fn members_are_popped() {
@@ -324,4 +324,25 @@ fn wrong_combinations_are_refused() {
         (integer) 0
         "#,
     );
+}
+
+#[test]
+fn the_count_of_an_intersection_ends_at_its_limit() {
+    let mut node = TestNode::default();
+    let pairs = |numbers: core::ops::Range<u32>| {
+        numbers.map(|number| format!(" {number} m{number}")).collect::<String>()
+    };
+    node.run(&format!("ZADD a{}", pairs(0..3_000)));
+    node.run(&format!("ZADD b{}", pairs(1_000..5_000)));
+    let members: String = (900..3_500).map(|number| format!(" m{number}")).collect();
+    node.run(&format!("SADD plain{members}"));
+    let mut card = |line: &str| node.run(&format!("ZINTERCARD {line}"));
+    for (limit, count) in [(0, 2_000), (1, 1), (255, 255), (256, 256), (257, 257), (1_999, 1_999)] {
+        for keys in ["2 a b", "2 b a", "3 a plain b", "2 plain a"] {
+            let count = if keys == "2 plain a" && limit == 0 { 2_100 } else { count };
+            let expected = format!("(integer) {count}");
+            assert_eq!(card(&format!("{keys} LIMIT {limit}")), expected, "{keys} {limit}");
+        }
+    }
+    assert_eq!(card("2 a nosuch LIMIT 5"), "(integer) 0");
 }

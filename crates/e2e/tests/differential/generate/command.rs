@@ -98,7 +98,8 @@ const NONSENSE: [&str; 18] = [
 /// Every command of the node, for calls with too few and too many arguments. SPOP is missing: it removes random members.
 const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset msetnx append strlen \
     getrange substr setrange incr decr incrby decrby incrbyfloat lcs setbit getbit bitcount bitpos \
-    bitop bitfield bitfield_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
+    bitop bitfield bitfield_ro pfadd pfcount pfmerge pfdebug geoadd geodist geohash geopos georadius \
+    georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore sort sort_ro hset hsetnx hmset hget hmget hgetall hkeys hvals hlen hstrlen hexists \
     hdel hincrby hincrbyfloat hrandfield hscan \
     lpush rpush lpushx rpushx lpop rpop llen lrange lindex lset linsert lrem ltrim lpos lmove rpoplpush lmpop \
     zadd zincrby zrem zcard zscore zmscore zcount zlexcount zrange zrangestore zrevrange zrangebyscore \
