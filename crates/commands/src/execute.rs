@@ -13,9 +13,10 @@ use placement::{Slot, SplitMix64};
 use resp::{Output, Reply};
 
 use crate::admit::{Admission, admit_at_once, admit_by_all_checks};
+use crate::keyspace::wait::WAIT;
 use crate::{
-    CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request, Session,
-    Slots, Spec, run,
+    Block, CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request,
+    Session, Slots, Spec, run,
 };
 
 /// The node-wide rules for running commands.
@@ -140,6 +141,11 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
         return Executed::Fenced;
     }
     let access = access(spec, session, rules);
+    let mut host = host(spec);
+    if runs_wait(session) {
+        drop(locks.take(LockSet::None)); // WAIT looks at slots of its own choice: this thread holds none.
+        session.acknowledged = Some(host.count_acknowledged(0, Block::Not));
+    }
     let locked = locks.take(needed);
     if access.need.reads_copy
         && let Some(slot) = pending_slot(&locked, env, rules.pending)
@@ -147,7 +153,7 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
         return Executed::Redirect(slot);
     }
     let command = Command { request, spec, env, outcome, rng, walks: access.walks };
-    let run = |slots: &mut dyn Slots| command.run(slots, reply, session, host);
+    let run = |slots: &mut dyn Slots| command.run(slots, reply, session, |_| host);
     if access.need.reads_copy {
         return execute_on_several(plane, locked, access, effects, run);
     }
@@ -266,6 +272,12 @@ fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
 fn runs_writes(session: &Session) -> bool {
     let queue = session.queue.iter().flat_map(|queue| &queue.commands);
     queue.into_iter().any(|queued| queued.spec.has(Flag::Write))
+}
+
+/// Returns whether EXEC would run WAIT.
+fn runs_wait(session: &Session) -> bool {
+    let queue = session.queue.iter().flat_map(|queue| &queue.commands);
+    queue.into_iter().any(|queued| queued.spec.name == WAIT)
 }
 
 /// Returns a slot whose copy here may be behind, because its primary is pending.

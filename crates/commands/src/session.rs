@@ -6,7 +6,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{CommandEnv, OwnedArgs, Spec, Subscriptions};
+use crate::{Acknowledged, CommandEnv, OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
 pub struct Session {
@@ -47,6 +47,8 @@ pub struct Session {
     pub flush_from: Option<Slot>,
     /// True while EXEC runs its commands: none of them may block.
     pub in_exec: bool,
+    /// The backups that had all of this connection's writes when EXEC began, if it runs WAIT.
+    pub acknowledged: Option<Acknowledged>,
 }
 
 /// The port on which a client has connected.

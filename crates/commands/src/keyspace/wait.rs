@@ -7,9 +7,11 @@ use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, Spec};
 use crate::{Acknowledged, Block, Error};
 
+pub(crate) const WAIT: &str = "wait";
+
 pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "wait",
-    full_name: "wait",
+    name: WAIT,
+    full_name: WAIT,
     summary: "Waits until N backups have this connection's writes; returns how many have.",
     syntax: "numreplicas timeout",
     since: "3.0.0",
@@ -25,11 +27,16 @@ fn wait(context: &mut Context<'_>) -> Result<(), Error> {
         .ok_or(Error::fixed("ERR timeout is not an integer or out of range"))?;
     let millis = u64::try_from(timeout).map_err(|_| Error::fixed("ERR timeout is negative"))?;
     let block = match millis {
-        _ if context.session.in_exec => Block::Not,
         0 => Block::ForEver,
         millis => Block::For(Duration::from_millis(millis)),
     };
-    if let Acknowledged::By(backups) = context.host.count_acknowledged(wanted, block) {
+    // EXEC holds locks, so that the backups were counted before it began.
+    let acknowledged = if context.session.in_exec {
+        context.session.acknowledged.unwrap_or(Acknowledged::By(0))
+    } else {
+        context.host.count_acknowledged(wanted, block)
+    };
+    if let Acknowledged::By(backups) = acknowledged {
         context.reply.integer(i64::try_from(backups).unwrap_or(i64::MAX));
     }
     Ok(())

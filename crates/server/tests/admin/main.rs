@@ -29,6 +29,22 @@ fn clients_list_name_and_kill_each_other_over_threads() {
 }
 
 #[test]
+fn wait_in_a_transaction_looks_at_no_slot_that_the_transaction_holds() {
+    let node = TestNode::start(Settings::default());
+    let mut client = node.connect();
+    for words in ["SET k 1", "MULTI", "SET k 2", "WAIT 0 0"] {
+        client.ask(words);
+    }
+    assert_eq!(client.ask("EXEC"), "1) OK\n2) (integer) 0");
+    // In one batch, whose locks are taken early.
+    for words in ["MULTI", "WAIT 1 0", "EXEC", "SET k 3", "SET other 3"] {
+        client.send(words);
+    }
+    let replies: Vec<String> = (0..5).map(|_| client.receive()).collect();
+    assert_eq!(replies, ["OK", "QUEUED", "1) (integer) 0", "OK", "OK"]);
+}
+
+#[test]
 fn paused_writes_wait_and_reads_do_not() {
     let node = TestNode::start(Settings::default());
     let (mut admin, mut reader, mut writer) = (node.connect(), node.connect(), node.connect());
