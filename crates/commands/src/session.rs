@@ -6,7 +6,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{CommandEnv, OwnedArgs, Spec, Subscriptions};
+use crate::{CommandEnv, KeyWait, OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
 pub struct Session {
@@ -47,6 +47,9 @@ pub struct Session {
     pub flush_from: Option<Slot>,
     /// True while EXEC runs its commands: none of them may block.
     pub in_exec: bool,
+    /// The wait for keys that its present command has behind it. The owner of the connection takes it out when the
+    /// command is answered.
+    pub key_wait: Option<Box<KeyWait>>,
 }
 
 /// The port on which a client has connected.

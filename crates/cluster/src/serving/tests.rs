@@ -22,6 +22,9 @@ struct Desk {
     links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
     epoch: Cell<u64>,
     congested: Cell<Option<LinkId>>,
+    waiters: RefCell<BTreeMap<Slot, KeyWaiters>>,
+    /// The connections that were woken.
+    woken: RefCell<Vec<u64>>,
     /// Number of times that a link was looked up for its acknowledgement.
     lookups: Cell<u32>,
 }
@@ -93,6 +96,14 @@ impl ServingPlane for Desk {
     fn has_pending_promotions(&self) -> bool {
         true
     }
+
+    fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
+        work(self.waiters.borrow_mut().entry(slot).or_default())
+    }
+
+    fn wake(&self, waiter: Waiter) {
+        self.woken.borrow_mut().push(waiter.client);
+    }
 }
 
 fn link(node: NodeId) -> LinkId {
@@ -108,7 +119,9 @@ impl Desk {
     fn new() -> Desk {
         let (slots, links) = (RefCell::default(), RefCell::default());
         let (congested, lookups) = (Cell::new(None), Cell::new(0));
-        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested, lookups }
+        let (waiters, woken) = (RefCell::default(), RefCell::default());
+        let (seed, epoch) = (Seed::new(3), Cell::new(1));
+        Desk { seed, slots, links, epoch, congested, waiters, woken, lookups }
     }
 
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.
