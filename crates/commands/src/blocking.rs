@@ -12,7 +12,7 @@ use cluster::serving::{WaitNumber, Wanted};
 
 use crate::context::Context;
 use crate::strings::Extended;
-use crate::{Block, Error};
+use crate::{Args, Block, Error, Flag, Spec};
 
 /// The reply to a command whose wait CLIENT UNBLOCK has ended with an error.
 pub const UNBLOCKED: Error = Error::fixed("UNBLOCKED client unblocked via CLIENT UNBLOCK");
@@ -99,6 +99,23 @@ pub(crate) fn timeout(text: &[u8]) -> Result<Block, Error> {
     )]
     let millis = millis as u64;
     Ok(if millis == 0 { Block::ForEver } else { Block::For(Duration::from_millis(millis)) })
+}
+
+/// Returns the index of the timeout among the arguments of a command that may wait for keys.
+pub fn timeout_index(spec: &Spec, args: Args<'_>) -> Option<usize> {
+    let index = match spec.full_name {
+        "blmpop" | "bzmpop" => 1,
+        _ => args.len().checked_sub(1)?,
+    };
+    spec.has(Flag::Blocking).then_some(index)
+}
+
+/// Returns the text of a timeout that is shorter by the time already waited, but at least a millisecond. `None` if the
+/// text is no time, or no limit.
+pub fn remaining_timeout(text: &[u8], waited: Duration) -> Option<String> {
+    let Ok(Block::For(timeout)) = timeout(text) else { return None };
+    let rest = timeout.saturating_sub(waited).max(Duration::from_millis(1));
+    Some(format!("{}.{:03}", rest.as_secs(), rest.subsec_millis()))
 }
 
 #[cfg(test)]

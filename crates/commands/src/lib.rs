@@ -49,7 +49,7 @@ pub mod testing; // A node without sockets, for tests and fuzzing.
 
 pub use admit::{LockSet, needs_memory};
 pub use args::{Args, OwnedArgs};
-pub use blocking::{KeyWait, UNBLOCKED};
+pub use blocking::{KeyWait, UNBLOCKED, remaining_timeout, timeout_index};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use execute::{CommandResources, Executed, OwnHost, ServingRules, TakeLocks, execute};

@@ -3,7 +3,7 @@
 mod bus; //  Subscriptions and received messages.
 mod host;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
@@ -32,7 +32,9 @@ const SEED: u64 = 1;
 pub struct TestSlots {
     tables: BTreeMap<Slot, SlotTable>,
     effects: EffectLog,
-    waiters: BTreeMap<Slot, KeyWaiters>,
+    waiters: KeyWaiters,
+    /// Slots in which connections wait for what has changed.
+    noted: BTreeSet<Slot>,
     /// The map, if any: only this node's slots by it may be changed. Without one all may be.
     view: Option<Arc<View>>,
 }
@@ -50,17 +52,16 @@ impl Slots for TestSlots {
         let table = self.tables.entry(slot).or_default();
         let (previous, version) = (table.version(), table.next_version(change.now));
         self.effects.record(slot, previous, version, effect);
-        if let (Some(waiters), Some((key, wanted))) =
-            (self.waiters.get_mut(&slot), Wanted::brought_by(effect))
+        if let Some((key, wanted)) = Wanted::brought_by(effect)
+            && self.waiters.note_value(key, wanted)
         {
-            waiters.note_value(key.bytes(), wanted);
+            self.noted.insert(slot);
         }
         table.apply(effect, version, change.touch, &Seed::new(SEED))
     }
 
     fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
-        let waiters = self.waiters.get(&key.slot());
-        waiters.is_some_and(|waiters| waiters.is_behind(key.bytes(), wanted, number))
+        self.waiters.is_behind(key, wanted, number)
     }
 
     fn enter_line(
@@ -68,9 +69,9 @@ impl Slots for TestSlots {
         slot: Slot,
         key: &Arc<[u8]>,
         wanted: Wanted,
-        (number, waiter): (WaitNumber, Waiter),
+        place: (WaitNumber, Waiter),
     ) {
-        self.waiters.entry(slot).or_default().enter(key, wanted, number, waiter);
+        self.waiters.enter(slot, key, wanted, place);
     }
 
     fn may_change(&mut self, slot: Slot) -> bool {
@@ -99,16 +100,16 @@ impl TestSlots {
             let found = self.tables.get(&key.slot()).and_then(|table| table.peek(&key));
             let has_value =
                 found.is_some_and(|found| Wanted::of(&found.value()) == Some(wait.wanted));
-            let waiters = self.waiters.entry(key.slot()).or_default();
-            waiters.leave(bytes, wait.wanted, wait.number);
-            if has_value {
-                waiters.note_value(bytes, wait.wanted);
+            self.waiters.leave(key.slot(), bytes, wait.wanted, wait.number);
+            if has_value && self.waiters.note_value(&key, wait.wanted) {
+                self.noted.insert(key.slot());
             }
         }
     }
 
     fn take_woken(&mut self) -> Vec<Waiter> {
-        self.waiters.values_mut().flat_map(KeyWaiters::take_woken).collect()
+        let noted = core::mem::take(&mut self.noted);
+        noted.into_iter().flat_map(|slot| self.waiters.take_woken(slot)).collect()
     }
 
     pub fn digest(&self) -> Digest {

@@ -1,15 +1,24 @@
 //! Clients that wait for keys (BLPOP and others) on one node with several I/O threads.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use e2e::{Client, Server, wait_until};
+use e2e::{Client, Server, raise_fd_limit, wait_until};
 use resp::Value;
 
 /// Time in which a reply that must not come would have come.
 const QUIET: Duration = Duration::from_millis(150);
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns a reply's text as it is.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => other.to_string(),
+    }
+}
 
 fn node() -> Server {
     Server::node_with(&["--io-threads", "2"])
@@ -19,7 +28,7 @@ fn node() -> Server {
 fn await_blocked(node: &Server, count: usize) {
     let mut client = node.client();
     let line = format!("blocked_clients:{count}\r\n");
-    wait_until(&line, PATIENCE, || client.run("INFO clients").to_string().contains(&line));
+    wait_until(&line, PATIENCE, || text(&client.run("INFO clients")).contains(&line));
 }
 
 /// Sends a request whose reply comes later.
@@ -193,7 +202,7 @@ fn each_element_is_popped_once_by_many_consumers() {
         }
         let mut client = node.client();
         wait_until("all is popped", PATIENCE, || {
-            let calls = client.run("INFO commandstats").to_string();
+            let calls = text(&client.run("INFO commandstats"));
             calls.contains(&format!("cmdstat_blpop:calls={ELEMENTS},"))
         });
         for _ in 0..CONSUMERS {
@@ -206,4 +215,45 @@ fn each_element_is_popped_once_by_many_consumers() {
     let mut expected: Vec<String> = (0..ELEMENTS).map(|it| format!("\"{it}\"")).collect();
     expected.sort_unstable();
     assert!(all == expected, "{} elements of {ELEMENTS}", all.len());
+}
+
+/// Returns a number from INFO.
+fn number(client: &mut Client, section: &str, name: &str) -> u64 {
+    let info = text(&client.run(&format!("INFO {section}")));
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn waiting_clients_take_at_most_a_kibibyte_each_and_no_cpu() {
+    const CLIENTS: usize = 9_000;
+    const BYTES_MAX: u64 = 1_024;
+    const WATCHED: Duration = Duration::from_secs(3);
+    /// A node that looks at all of them once in a round uses more.
+    const CPU_MAX: Duration = Duration::from_millis(600);
+    raise_fd_limit();
+    let node = Server::node_with(&["--io-threads", "2", "--maxclients", "20000"]);
+    let mut admin = node.client();
+    let mut clients: Vec<Client> = (0..CLIENTS).map(|_| node.client()).collect();
+    clients.iter_mut().for_each(|client| drop(client.run("BLPOP warm 0.001")));
+    let before = number(&mut admin, "memory", "used_memory");
+    for (index, client) in clients.iter_mut().enumerate() {
+        let key = format!("queue:{index}");
+        client.send(&["BLPOP", &key, "common", "1000.5"]).expect("the node reads");
+    }
+    await_blocked(&node, CLIENTS);
+    assert_eq!(number(&mut admin, "clients", "clients_in_timeout_table"), CLIENTS as u64);
+    let each = (number(&mut admin, "memory", "used_memory") - before) / CLIENTS as u64;
+    let cpu = node.cpu_time();
+    thread::sleep(WATCHED);
+    let cpu = node.cpu_time() - cpu;
+    println!("{each} bytes for each of {CLIENTS} waiting clients, {cpu:?} of CPU in {WATCHED:?}");
+    assert!(each <= BYTES_MAX, "{each} bytes");
+    assert!(cpu < CPU_MAX, "{cpu:?}");
+    let elements: Vec<String> = (0..CLIENTS).map(|number| number.to_string()).collect();
+    let push = ["RPUSH", "common"].into_iter().chain(elements.iter().map(String::as_str));
+    admin.call(&push.collect::<Vec<_>>());
+    let popped: BTreeSet<String> = clients.iter_mut().map(reply).collect();
+    assert_eq!(popped.len(), CLIENTS, "each got another element");
+    assert!(popped.iter().all(|reply| reply.starts_with("1) \"common\"")));
 }

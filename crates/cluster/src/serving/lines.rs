@@ -18,9 +18,8 @@ pub(super) fn is_behind<P: ServingPlane>(
     wanted: Wanted,
     number: Option<WaitNumber>,
 ) -> bool {
-    let look =
-        || plane.with_waiters(key.slot(), |waiters| waiters.is_behind(key.bytes(), wanted, number));
-    state.has_waiters && look()
+    state.has_waiters
+        && plane.with_waiters(key.slot(), |waiters| waiters.is_behind(key, wanted, number))
 }
 
 /// Puts a connection in line, or lets it stay there.
@@ -30,24 +29,24 @@ pub(super) fn enter_line<P: ServingPlane>(
     slot: Slot,
     key: &Arc<[u8]>,
     wanted: Wanted,
-    (number, waiter): (WaitNumber, Waiter),
+    place: (WaitNumber, Waiter),
 ) {
     state.has_waiters = true;
-    plane.with_waiters(slot, |waiters| waiters.enter(key, wanted, number, waiter));
+    plane.with_waiters(slot, |waiters| waiters.enter(slot, key, wanted, place));
 }
 
 /// Records what an effect has brought to a slot with waiting connections. Returns whether somebody waits for it.
 #[cold]
 pub(super) fn note_effect<P: ServingPlane>(plane: &P, slot: Slot, effect: &Effect<'_>) -> bool {
     let Some((key, wanted)) = Wanted::brought_by(effect) else { return false };
-    plane.with_waiters(slot, |waiters| waiters.note_value(key.bytes(), wanted))
+    plane.with_waiters(slot, |waiters| waiters.note_value(key, wanted))
 }
 
 /// Wakes the connections that wait for what a command has brought.
 #[cold]
 pub(super) fn wake<P: ServingPlane>(plane: &P, slot: Slot, state: &SlotState) {
     if state.has_waiters {
-        let woken = plane.with_waiters(slot, |waiters| waiters.take_woken());
+        let woken = plane.with_waiters(slot, |waiters| waiters.take_woken(slot));
         woken.into_iter().for_each(|waiter| plane.wake(waiter));
     }
 }
@@ -56,7 +55,7 @@ pub(super) fn wake<P: ServingPlane>(plane: &P, slot: Slot, state: &SlotState) {
 /// are redirected.
 pub(crate) fn wake_all_if_moved<P: ServingPlane>(plane: &P, slot: Slot, state: &SlotState) {
     if state.has_waiters && !state.replica.is_primary() {
-        let all = plane.with_waiters(slot, |waiters| waiters.take_all());
+        let all = plane.with_waiters(slot, |waiters| waiters.take_all(slot));
         all.into_iter().for_each(|waiter| plane.wake(waiter));
     }
 }
@@ -70,11 +69,11 @@ pub fn leave_line<P: ServingPlane>(plane: &P, key: &Arc<[u8]>, wanted: Wanted, n
     let found = state.table.peek(&hashed);
     let has_value = found.is_some_and(|found| Wanted::of(&found.value()) == Some(wanted));
     let is_empty = plane.with_waiters(slot, |waiters| {
-        waiters.leave(key, wanted, number);
+        waiters.leave(slot, key, wanted, number);
         if has_value {
-            waiters.note_value(key, wanted);
+            waiters.note_value(&hashed, wanted);
         }
-        waiters.is_empty()
+        waiters.is_empty(slot)
     });
     state.has_waiters = !is_empty;
     wake(plane, slot, &state);

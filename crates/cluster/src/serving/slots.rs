@@ -49,7 +49,7 @@ pub trait ServingPlane: LinkProgress {
     /// Returns whether any slot may be about to be promoted here (`SlotReplica::awaits_promotion`).
     fn has_pending_promotions(&self) -> bool;
 
-    /// Runs `work` on the connections that wait for keys of a slot. Called under the slot's lock.
+    /// Runs `work` on the connections that wait for keys of a slot, and perhaps of others. Called under the slot's lock.
     fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R;
     /// Has a connection that waits for keys run its command again. Called under a slot's lock.
     fn wake(&self, waiter: Waiter);

@@ -1,5 +1,7 @@
 //! Tests the gate and the write path on one node with scripted links: acknowledgements, refusals, depositions.
 
+mod lines; // Connections that wait for keys.
+
 use core::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 
@@ -22,7 +24,7 @@ struct Desk {
     links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
     epoch: Cell<u64>,
     congested: Cell<Option<LinkId>>,
-    waiters: RefCell<BTreeMap<Slot, KeyWaiters>>,
+    waiters: RefCell<KeyWaiters>,
     /// The connections that were woken.
     woken: RefCell<Vec<u64>>,
     /// Number of times that a link was looked up for its acknowledgement.
@@ -97,8 +99,8 @@ impl ServingPlane for Desk {
         true
     }
 
-    fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
-        work(self.waiters.borrow_mut().entry(slot).or_default())
+    fn with_waiters<R>(&self, _: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
+        work(&mut self.waiters.borrow_mut())
     }
 
     fn wake(&self, waiter: Waiter) {

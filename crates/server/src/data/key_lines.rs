@@ -2,7 +2,6 @@
 //! the slot's lock; `worker/blocked.rs` parks the connections.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::collections::BTreeMap;
 
 use cluster::serving::{KeyWaiters, WaitNumber};
 use parking_lot::Mutex;
@@ -13,8 +12,8 @@ use placement::Slot;
 const PARTS: usize = 256;
 
 pub(crate) struct KeyLines {
-    /// The slots with waiting connections.
-    parts: Box<[Mutex<BTreeMap<Slot, KeyWaiters>>]>,
+    /// Each has the waiting connections of every 256th slot.
+    parts: Box<[Mutex<KeyWaiters>]>,
     last_number: AtomicU64,
 }
 
@@ -28,13 +27,7 @@ impl Default for KeyLines {
 impl KeyLines {
     /// Runs `work` on the connections that wait for keys of a slot, whose lock is held.
     pub(super) fn with<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
-        let mut part = self.parts[slot.index() % PARTS].lock();
-        let waiters = part.entry(slot).or_default();
-        let result = work(waiters);
-        if waiters.is_empty() {
-            part.remove(&slot);
-        }
-        result
+        work(&mut self.parts[slot.index() % PARTS].lock())
     }
 
     /// Returns a place in line behind all earlier ones.

@@ -84,7 +84,7 @@ pub(crate) struct SlotWait {
 
 impl Waiting {
     fn new(reason: ParkReason, deadline: Option<Instant>) -> Waiting {
-        Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
+        Waiting { reason, requests: VecDeque::with_capacity(1), since: Instant::now(), deadline }
     }
 
     /// Returns the size of the parked requests.
