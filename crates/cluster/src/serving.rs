@@ -11,6 +11,8 @@
 mod access; //  Decides whether a command may run on a slot.
 mod effects; // Effects of a command, until they are shipped.
 mod gate; //    Holds replies until they may leave.
+mod key_waiters; // Connections that wait for keys of a slot.
+mod lines; //   Entering, waking and leaving their lines.
 mod ship; //    Sends a write to the nodes that are fed.
 mod one; //     The slot of a command that needs just one.
 mod slots; //   The slots of one command, locked and recorded.
@@ -22,6 +24,9 @@ mod tests;
 pub use access::{Need, Obstacle, SlotAccess};
 pub use effects::EffectLog;
 pub use gate::{Aborted, ReplyGate};
+pub use key_waiters::{KeyWaiters, WaitNumber, Waiter, Wanted};
+pub use lines::leave_line;
+pub(crate) use lines::wake_all_if_moved;
 pub use one::ServedSlot;
 pub use ship::ship;
 pub use slots::{

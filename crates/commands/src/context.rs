@@ -6,7 +6,8 @@ use store::Key;
 use crate::keys::Keys;
 use crate::{Args, Error, Host, Session, Spec};
 
-/// A function that runs a command. `Err` means that nothing was changed and nothing was replied yet.
+/// A function that runs a command. `Err` means that nothing was changed and nothing was replied yet; its text is the
+/// reply, unless the command waits for keys.
 pub type Run = fn(&mut Context<'_>) -> Result<(), Error>;
 
 /// The context of a running command. The fields are separate so that a value borrowed from `keys` can be written to
@@ -45,6 +46,8 @@ pub enum Ending {
     Done,
     /// The reply was an error.
     Failed,
+    /// The command has not run and not replied: its connection waits for keys (`Session::key_wait`).
+    Waiting,
 }
 
 /// Runs an admitted command whose slots are locked. An error becomes the reply.
@@ -60,6 +63,9 @@ pub fn run(context: &mut Context<'_>) -> Ending {
 
 #[cold]
 fn fail(context: &mut Context<'_>, error: Error) -> Ending {
+    if error.is_waiting() {
+        return Ending::Waiting;
+    }
     context.reply.error(error.text());
     context.keys.outcome.errors.push(error);
     Ending::Failed

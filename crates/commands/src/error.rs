@@ -27,6 +27,9 @@ impl Error {
     pub const CROSS_SLOT: Error =
         Error::fixed("CROSSSLOT Keys in request don't hash to the same slot");
 
+    /// No reply: the command has not run, and waits for keys (`blocking.rs`).
+    pub(crate) const WAITING: Error = Error::fixed("");
+
     pub const fn fixed(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))
     }
@@ -54,6 +57,10 @@ impl Error {
     /// Returns whether the error redirects the client to another node, or reports that no node serves the slot.
     pub fn is_redirection(&self) -> bool {
         self.0.starts_with("MOVED ") || self.0.starts_with("CLUSTERDOWN ")
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub fn text(&self) -> &str {

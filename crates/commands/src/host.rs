@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use cluster::control::OperatorRequest;
 use cluster::map::{Epoch, MapStep, NodeId, StepError};
+use cluster::serving::{WaitNumber, Waiter};
 use cluster::status::{Health, Status};
 use settings::Settings;
 use timers::TimerRequest;
@@ -45,6 +46,12 @@ pub trait Host {
 
     /// Ends the wait of a connection that is blocked in a command. Returns false if it is not blocked.
     fn unblock_client(&mut self, id: u64, how: Unblock) -> bool;
+
+    /// Returns the address at which this connection is woken when it waits for keys.
+    fn waiter(&self) -> Waiter;
+
+    /// Returns a place in line for keys, behind all earlier ones.
+    fn next_wait_number(&mut self) -> WaitNumber;
 
     /// Makes this connection a monitor, which receives every command that runs.
     fn start_monitor(&mut self, session: &mut Session);

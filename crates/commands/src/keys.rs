@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane, WalkedCopies};
+use cluster::serving::{
+    ChangeContext, ServedSlot, ServedSlots, ServingPlane, WaitNumber, Waiter, WalkedCopies, Wanted,
+};
 use placement::{Slot, SplitMix64};
 use settings::NotifyClasses;
 use store::{
@@ -25,6 +27,18 @@ pub trait Slots {
 
     /// Applies an effect and records it for the backups.
     fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied;
+
+    /// Returns whether another connection has waited for longer for such a value of this key.
+    fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool;
+
+    /// Puts a connection in the line of a key, or lets it stay there.
+    fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    );
 
     /// Returns whether the slot may be changed: it is served here, and not being handed over.
     fn may_change(&mut self, _slot: Slot) -> bool {
@@ -68,6 +82,20 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
         ServedSlots::apply(self, slot, effect, change)
     }
 
+    fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
+        ServedSlots::is_behind(self, key, wanted, number)
+    }
+
+    fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    ) {
+        ServedSlots::enter_line(self, slot, key, wanted, place);
+    }
+
     fn may_change(&mut self, slot: Slot) -> bool {
         ServedSlots::may_change(self, slot)
     }
@@ -103,6 +131,20 @@ impl<P: ServingPlane> Slots for ServedSlot<'_, '_, P> {
     #[inline]
     fn apply(&mut self, slot: Slot, effect: &Effect<'_>, change: ChangeContext) -> Applied {
         ServedSlot::apply(self, slot, effect, change)
+    }
+
+    fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
+        ServedSlot::is_behind(self, key, wanted, number)
+    }
+
+    fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    ) {
+        ServedSlot::enter_line(self, slot, key, wanted, place);
     }
 }
 

@@ -27,6 +27,7 @@ mod sorted_sets; // ZADD, ZRANGE and the other commands on sorted sets.
 mod geo; //         GEOADD, GEOSEARCH and the other geo commands.
 mod sets; //        SADD, SMEMBERS and the other set commands.
 mod sort; //        SORT: elements in order, by themselves or by values of other keys.
+mod blocking; //    Commands that wait for keys.
 mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
@@ -48,6 +49,7 @@ pub mod testing; // A node without sockets, for tests and fuzzing.
 
 pub use admit::{LockSet, needs_memory};
 pub use args::{Args, OwnedArgs};
+pub use blocking::{KeyWait, UNBLOCKED, remaining_timeout, timeout_index};
 pub use context::{Context, Ending, Run, run};
 pub use error::Error;
 pub use execute::{CommandResources, Executed, OwnHost, ServingRules, TakeLocks, execute};

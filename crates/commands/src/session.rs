@@ -6,7 +6,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::Version;
 
-use crate::{Acknowledged, CommandEnv, OwnedArgs, Spec, Subscriptions};
+use crate::{Acknowledged, CommandEnv, KeyWait, OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
 pub struct Session {
@@ -49,6 +49,9 @@ pub struct Session {
     pub in_exec: bool,
     /// The backups that had all of this connection's writes when EXEC began, if it runs WAIT.
     pub acknowledged: Option<Acknowledged>,
+    /// The wait for keys that its present command has behind it. The owner of the connection takes it out when the
+    /// command is answered.
+    pub key_wait: Option<Box<KeyWait>>,
 }
 
 /// The port on which a client has connected.

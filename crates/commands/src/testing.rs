@@ -3,16 +3,16 @@
 mod bus; //  Subscriptions and received messages.
 mod host;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
-use cluster::serving::{ChangeContext, EffectLog};
+use cluster::serving::{ChangeContext, EffectLog, KeyWaiters, WaitNumber, Waiter, Wanted};
 use placement::{Mask, Slot, SplitMix64};
 use resp::{Limits, Output, Parsed, Protocol, Reply, ReplyParser, RequestParser, Value};
 use settings::{DebugClients, NotifyClasses, Settings};
 use store::{
-    AccessTracking, Applied, At, Digest, Effect, Found, Recorded, Seed, SlotTable, Touch,
+    AccessTracking, Applied, At, Digest, Effect, Found, Key, Recorded, Seed, SlotTable, Touch,
     UnixMillis, digest_of,
 };
 
@@ -21,8 +21,8 @@ pub use self::host::TestHost;
 use crate::admit::{Admission, admit};
 use crate::cluster::View;
 use crate::{
-    Announcement, Args, CommandEnv, Context, Event, Keys, Outcome, Request, Session, Slots, Table,
-    run,
+    Announcement, Args, Block, CommandEnv, Context, Ending, Event, KeyWait, Keys, Outcome,
+    OwnedArgs, Request, Session, Slots, Table, UNBLOCKED, Unblock, run,
 };
 
 const SEED: u64 = 1;
@@ -32,6 +32,9 @@ const SEED: u64 = 1;
 pub struct TestSlots {
     tables: BTreeMap<Slot, SlotTable>,
     effects: EffectLog,
+    waiters: KeyWaiters,
+    /// Slots in which connections wait for what has changed.
+    noted: BTreeSet<Slot>,
     /// The map, if any: only this node's slots by it may be changed. Without one all may be.
     view: Option<Arc<View>>,
 }
@@ -49,7 +52,26 @@ impl Slots for TestSlots {
         let table = self.tables.entry(slot).or_default();
         let (previous, version) = (table.version(), table.next_version(change.now));
         self.effects.record(slot, previous, version, effect);
+        if let Some((key, wanted)) = Wanted::brought_by(effect)
+            && self.waiters.note_value(key, wanted)
+        {
+            self.noted.insert(slot);
+        }
         table.apply(effect, version, change.touch, &Seed::new(SEED))
+    }
+
+    fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
+        self.waiters.is_behind(key, wanted, number)
+    }
+
+    fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    ) {
+        self.waiters.enter(slot, key, wanted, place);
     }
 
     fn may_change(&mut self, slot: Slot) -> bool {
@@ -71,11 +93,36 @@ impl TestSlots {
         self.tables.entry(slot).or_default()
     }
 
+    /// Takes a connection out of its lines, as a server does.
+    fn leave_lines(&mut self, wait: &KeyWait) {
+        for bytes in &wait.keys {
+            let key = Seed::new(SEED).key(bytes);
+            let found = self.tables.get(&key.slot()).and_then(|table| table.peek(&key));
+            let has_value =
+                found.is_some_and(|found| Wanted::of(&found.value()) == Some(wait.wanted));
+            self.waiters.leave(key.slot(), bytes, wait.wanted, wait.number);
+            if has_value && self.waiters.note_value(&key, wait.wanted) {
+                self.noted.insert(key.slot());
+            }
+        }
+    }
+
+    fn take_woken(&mut self) -> Vec<Waiter> {
+        let noted = core::mem::take(&mut self.noted);
+        noted.into_iter().flat_map(|slot| self.waiters.take_woken(slot)).collect()
+    }
+
     pub fn digest(&self) -> Digest {
         let mut sum = Digest::default();
         self.tables.values().for_each(|table| sum.add(digest_of(table)));
         sum
     }
+}
+
+/// A request that waits for keys.
+struct Parked {
+    args: OwnedArgs,
+    until: Option<UnixMillis>,
 }
 
 /// A node with one connection (and more on demand, see [`TestNode::on`]).
@@ -87,6 +134,10 @@ pub struct TestNode {
     /// All effects recorded so far.
     pub log: Vec<u8>,
     sessions: BTreeMap<u64, Session>,
+    /// Connections that wait for keys.
+    parked: BTreeMap<u64, Parked>,
+    /// Replies to those that no longer wait.
+    late_replies: Vec<(u64, Value)>,
     table: Table,
     rng: SplitMix64,
 }
@@ -114,6 +165,8 @@ impl Default for TestNode {
             host: TestHost { settings, wrong_passwords_max: 100, ..TestHost::default() },
             log: Vec::new(),
             sessions: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            late_replies: Vec::new(),
             table: Table::default(),
             rng: SplitMix64::new(1),
         }
@@ -158,10 +211,22 @@ impl TestNode {
         self.on(1, line)
     }
 
-    /// Same as `run`, on another connection.
+    /// Same as `run`, on another connection. The replies to connections that no longer wait follow, each line with the
+    /// number of its connection: `2< OK`.
     pub fn on(&mut self, connection: u64, line: &str) -> String {
         let values = self.raw(connection, format!("{line}\r\n").into_bytes());
-        values.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
+        let replies = values.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+        let late = self.late_replies();
+        if replies.is_empty() || late.is_empty() { replies + &late } else { replies + "\n" + &late }
+    }
+
+    fn late_replies(&mut self) -> String {
+        let mut lines = Vec::new();
+        for (connection, value) in core::mem::take(&mut self.late_replies) {
+            let text = value.to_string();
+            lines.extend(text.lines().map(|line| format!("{connection}< {line}")));
+        }
+        lines.join("\n")
     }
 
     /// Runs a request given as arguments, which need not be text.
@@ -182,6 +247,7 @@ impl TestNode {
                 Ok(Parsed::Request { end, .. }) => {
                     if !spans.is_empty() {
                         self.execute(connection, Args::new(&bytes, &spans), &mut output);
+                        self.end_waits();
                     }
                     at = end;
                 }
@@ -217,6 +283,68 @@ impl TestNode {
 
     pub fn advance(&mut self, millis: u64) {
         self.env.now.0 += millis;
+        let now = self.env.now;
+        let late = self.parked.iter().filter(|(_, it)| it.until.is_some_and(|until| until <= now));
+        let late: Vec<u64> = late.map(|(connection, _)| *connection).collect();
+        late.into_iter().for_each(|connection| self.unblock(connection, Unblock::AsTimeout));
+        self.end_waits();
+    }
+
+    /// Returns whether a connection waits for keys. Until it is served, it sends nothing more.
+    pub fn is_blocked(&self, connection: u64) -> bool {
+        self.parked.contains_key(&connection)
+    }
+
+    /// Runs the commands of connections whose wait may be over, until none is left.
+    fn end_waits(&mut self) {
+        for (connection, how) in core::mem::take(&mut self.host.unblocked) {
+            self.unblock(connection, how);
+        }
+        loop {
+            let woken = self.slots.take_woken();
+            if woken.is_empty() {
+                break;
+            }
+            for waiter in woken {
+                let Some(parked) = self.parked.remove(&waiter.client) else { continue };
+                let mut output = Output::default();
+                self.execute(waiter.client, parked.args.args(), &mut output);
+                let replies = parse_replies(&mut output).into_iter();
+                self.late_replies.extend(replies.map(|reply| (waiter.client, reply)));
+            }
+        }
+        self.host.blocked = self.parked.keys().copied().collect();
+    }
+
+    /// Ends the wait of a connection without running its command.
+    fn unblock(&mut self, connection: u64, how: Unblock) {
+        self.parked.remove(&connection);
+        let session = self.session(connection);
+        let mut output = Output::default();
+        let mut reply = Reply::new(&mut output, session.protocol);
+        match how {
+            Unblock::AsTimeout => reply.null_array(),
+            Unblock::WithError => reply.error(UNBLOCKED.text()),
+        }
+        let wait = session.key_wait.take().expect("it waits");
+        self.slots.leave_lines(&wait);
+        let replies = parse_replies(&mut output).into_iter();
+        self.late_replies.extend(replies.map(|reply| (connection, reply)));
+    }
+
+    /// Parks a request that waits for keys; takes its connection out of the lines when it is answered.
+    fn note_ending(&mut self, session: &mut Session, args: Args<'_>, ending: Ending) {
+        if ending != Ending::Waiting {
+            if let Some(wait) = session.key_wait.take() {
+                self.slots.leave_lines(&wait);
+            }
+            return;
+        }
+        let until = session.key_wait.as_ref().and_then(|wait| match wait.block {
+            Block::For(timeout) => Some(UnixMillis(self.env.now.0 + timeout.as_millis() as u64)),
+            Block::Not | Block::ForEver => None,
+        });
+        self.parked.insert(session.id, Parked { args: OwnedArgs::new(args.iter()), until });
     }
 
     pub fn session(&mut self, connection: u64) -> &mut Session {
@@ -258,6 +386,7 @@ impl TestNode {
             ..Session::new(connection)
         });
         self.host.now = self.env.now;
+        self.host.connection = connection;
         let request = Request::prepare(args, &self.table, &self.env.seed);
         let muted = session.begin_muted(output);
         let mut reply = Reply::new(output, session.protocol);
@@ -273,7 +402,8 @@ impl TestNode {
                 spec,
                 first_key: request.key.as_ref(),
             };
-            run(&mut context);
+            let ending = run(&mut context);
+            self.note_ending(&mut session, args, ending);
         }
         if let Some(start) = muted {
             session.end_muted(output, start);
@@ -312,6 +442,7 @@ pub fn check_on(node: &mut TestNode, script: &str) {
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(pause) = line.strip_prefix('+') {
             node.advance(millis(pause));
+            told.push_str(&format!("{}\n", node.late_replies()));
         } else if let Some((connection, command)) = command_of(line) {
             told.push_str(&format!("{line}\n{}\n", node.on(connection, command)));
         } else {

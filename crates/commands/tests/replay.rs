@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..118usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..126usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -83,6 +83,7 @@ fn line() -> impl Strategy<Value = String> {
         73..86 => set_line(kind - 73, &key, &other, &word, (number, second)),
         86..100 => list_line(kind - 86, &key, &other, &word, (number, second)),
         103..118 => other_line(kind - 103, &key, &other, &word, (number, second)),
+        118..126 => blocking_line(kind - 118, &key, &other, second),
         _ => format!("+{}", number.max(0)),
     })
 }
@@ -197,6 +198,20 @@ fn list_line(
     }
 }
 
+/// A line that may wait; the time that passes ends the wait, if nothing else does.
+fn blocking_line(kind: usize, key: &str, other: &str, second: i64) -> String {
+    match kind {
+        0 => format!("BLPOP {key} {other} 0.05"),
+        1 => format!("BRPOP {key} 1"),
+        2 => format!("BLMOVE {key} {other} LEFT RIGHT 0.1"),
+        3 => format!("BRPOPLPUSH {key} {key} 0.1"),
+        4 => format!("BLMPOP 0.1 2 {key} {other} RIGHT COUNT {second}"),
+        5 => format!("BZPOPMIN {key} {other} 0.05"),
+        6 => format!("BZPOPMAX {key} 1"),
+        _ => format!("BZMPOP 0.1 2 {key} {other} MIN COUNT {second}"),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -208,6 +223,7 @@ proptest! {
         for (connection, line) in &lines {
             match line.strip_prefix('+') {
                 Some(millis) => node.advance(millis.parse().expect("made above")),
+                None if node.is_blocked(*connection) => {}
                 None => drop(node.on(*connection, line)),
             }
         }

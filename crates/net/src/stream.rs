@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -134,6 +134,12 @@ impl Write for Stream {
             Stream::Plain(_) => Ok(()),
             Stream::Tls(tls) => tls.flush(),
         }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.tcp().as_fd()
     }
 }
 

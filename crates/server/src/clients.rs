@@ -1,11 +1,14 @@
 //! The client connections of the node, as other threads see them. Each worker owns its connections and
 //! publishes their state on a [`ClientInfo`], which any thread may read. CLIENT LIST and KILL begin here.
 
-use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cluster::serving::WaitNumber;
 use commands::{ClientFacts, CommandId, Session, SubscriptionKind, Table};
 use parking_lot::Mutex;
 use store::UnixMillis;
@@ -27,6 +30,10 @@ pub(crate) struct ClientInfo {
     shard_channels: AtomicU32,
     /// One more than the number of queued commands; 0 outside MULTI.
     queued: AtomicU32,
+    /// The number of its wait for keys; 0 if it does not wait.
+    key_wait: AtomicU64,
+    /// True if that wait has a timeout.
+    has_timeout: AtomicBool,
     input_bytes: AtomicU64,
     output_bytes: AtomicU64,
     texts: Mutex<Texts>,
@@ -83,6 +90,8 @@ impl ClientInfo {
             patterns: AtomicU32::new(0),
             shard_channels: AtomicU32::new(0),
             queued: AtomicU32::new(0),
+            key_wait: AtomicU64::new(0),
+            has_timeout: AtomicBool::new(false),
             input_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             texts: Mutex::default(),
@@ -118,6 +127,25 @@ impl ClientInfo {
         self.output_bytes.store(bytes as u64, Relaxed);
     }
 
+    /// Records that the connection waits for keys.
+    pub(crate) fn begin_key_wait(&self, number: WaitNumber, has_timeout: bool) {
+        self.has_timeout.store(has_timeout, Relaxed);
+        self.key_wait.store(number.0, Relaxed);
+    }
+
+    /// Records that the connection does not wait for keys any longer. Returns the number of the wait, if it has not
+    /// been taken before: it is ended by one thread only.
+    pub(crate) fn take_key_wait(&self) -> Option<WaitNumber> {
+        let number = self.key_wait.swap(0, Relaxed);
+        (number != 0).then_some(WaitNumber(number))
+    }
+
+    /// Returns whether the connection waits for keys, and whether it does so with a timeout.
+    pub(crate) fn is_blocked(&self) -> (bool, bool) {
+        let is_blocked = self.key_wait.load(Relaxed) != 0;
+        (is_blocked, is_blocked && self.has_timeout.load(Relaxed))
+    }
+
     /// Returns the connection's state, for CLIENT LIST and INFO.
     pub(crate) fn facts(&self, now: UnixMillis, table: &Table) -> ClientFacts {
         let marks = self.marks.load(Relaxed);
@@ -130,6 +158,7 @@ impl ClientInfo {
             library_version: texts.library_version.clone(),
             is_monitor: marks & MONITOR != 0,
             is_closing: marks & CLOSING != 0,
+            is_blocked: self.is_blocked().0,
             no_evict: marks & NO_EVICT != 0,
             no_touch: marks & NO_TOUCH != 0,
             is_resp3: marks & RESP3 != 0,

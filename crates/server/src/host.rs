@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
 use cluster::map::{Epoch, LeaveWay, MapStep, NodeId, StepError};
-use cluster::serving::WrittenSlots;
+use cluster::serving::{WaitNumber, Waiter, WrittenSlots};
 use cluster::status::{Health, Status};
 use commands::{
     Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Host,
@@ -24,7 +24,7 @@ use store::UnixMillis;
 use timers::{TimerAnswer, TimerRefusal, TimerRequest};
 use tokio::sync::oneshot;
 
-use crate::clients::ClientInfo;
+use crate::clients::{ClientInfo, ConnectionRef};
 use crate::data::Link;
 use crate::mailbox::Mail;
 use crate::published::Author;
@@ -101,8 +101,22 @@ impl Host for NodeHost<'_> {
         self.shared.mailboxes.wake_all();
     }
 
-    fn unblock_client(&mut self, _id: u64, _how: Unblock) -> bool {
-        false // No command of ours blocks.
+    fn unblock_client(&mut self, id: u64, how: Unblock) -> bool {
+        let Some(client) = self.shared.clients.find(id) else { return false };
+        let Some(number) = client.take_key_wait() else { return false };
+        let ConnectionRef { worker, index } = client.place;
+        self.shared.mailboxes[worker].send(Mail::Unblock { index, number, how });
+        true
+    }
+
+    fn waiter(&self) -> Waiter {
+        let ConnectionRef { worker, index } = self.client.place;
+        let narrow = |number: usize| u32::try_from(number).expect("descriptors are fewer");
+        Waiter { client: self.client.id, worker: narrow(worker), index: narrow(index) }
+    }
+
+    fn next_wait_number(&mut self) -> WaitNumber {
+        self.shared.data.key_lines.next_number()
     }
 
     fn start_monitor(&mut self, session: &mut Session) {
@@ -459,15 +473,18 @@ fn address(shared: &Shared, reached: SocketAddr) -> (String, u16) {
 }
 
 fn client_numbers(shared: &Shared, now: UnixMillis) -> ClientNumbers {
-    let clients = shared.clients.all();
+    let infos = shared.clients.all();
+    let waits = || infos.iter().map(|client| client.is_blocked());
     let clients: Vec<ClientFacts> =
-        clients.iter().map(|client| client.facts(now, &shared.table)).collect();
+        infos.iter().map(|client| client.facts(now, &shared.table)).collect();
     let listens =
         |client: &&ClientFacts| client.channels + client.patterns + client.sharded_channels > 0;
     ClientNumbers {
         connected: clients.len(),
         max: u64::from(shared.settings.load().maxclients),
         pubsub: clients.iter().filter(listens).count(),
+        blocked: waits().filter(|(is_blocked, _)| *is_blocked).count(),
+        with_timeout: waits().filter(|(_, has_timeout)| *has_timeout).count(),
         input_bytes_max: clients.iter().map(|client| client.input_bytes).max().unwrap_or(0),
         output_bytes_max: clients.iter().map(|client| client.output_bytes).max().unwrap_or(0),
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use cluster::map::Peer;
 use cluster::replication::LinkId;
-use commands::ClientPort;
+use cluster::serving::WaitNumber;
+use commands::{ClientPort, Unblock};
 use mio::Waker;
 use mio::net::TcpListener;
 use net::Stream;
@@ -22,8 +23,10 @@ pub(crate) enum Mail {
     Adopt(Accepted),
     /// Close this connection, if it is still the one with this id.
     Close { id: u64, index: usize },
-    /// The answer that this connection waits for is there.
+    /// The answer that this connection waits for is there, or a key for which it waits may be ready.
     Resume { id: u64, index: usize },
+    /// End the wait of this connection for keys, if it still has this place in line (CLIENT UNBLOCK).
+    Unblock { index: usize, number: WaitNumber, how: Unblock },
     /// Send this line to the monitor with this id.
     Show { id: u64, index: usize, line: Arc<[u8]> },
     /// Deliver this message to its subscribers.

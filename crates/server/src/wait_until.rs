@@ -1,4 +1,4 @@
-//! The deadline of a WAIT.
+//! The deadline of a WAIT, or of a wait for keys.
 
 use std::time::Instant;
 

@@ -10,6 +10,7 @@ use super::reconcile::must_reconcile;
 use super::{Outgoing, Plane, me_in, slots_of};
 use crate::map::{Bucket, Epoch, Map, Member, NodeId};
 use crate::replication::{LinkId, Role};
+use crate::serving::wake_all_if_moved;
 
 /// Applies a map. There must be links to all its members. `before` is the map applied last.
 pub fn follow<P: Plane>(
@@ -98,6 +99,7 @@ fn follow_bucket<P: Plane>(
                 applied(state.empty(plane.seed()));
             }
             plane.publish_counts(slot, state);
+            wake_all_if_moved(plane, slot, state);
         });
         set_retention(plane, slot, view, bucket, applied);
     }

@@ -15,6 +15,8 @@ pub struct SlotState {
     /// True if this node serves the slot, and its changes need neither be recorded nor acknowledged. Kept up to
     /// date by [`SlotState::refresh`].
     is_plain: bool,
+    /// True if connections wait for keys of the slot (`serving/lines.rs`).
+    pub(crate) has_waiters: bool,
     pub(crate) table: SlotTable,
     pub(crate) replica: SlotReplica,
 }
@@ -36,7 +38,7 @@ impl SlotState {
 
     fn new(table: SlotTable, replica: SlotReplica) -> SlotState {
         let is_plain = replica.is_plain();
-        SlotState { is_plain, table, replica }
+        SlotState { is_plain, has_waiters: false, table, replica }
     }
 
     /// Returns whether a command may run at once, records nothing and waits for no acknowledgement.

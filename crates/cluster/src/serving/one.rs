@@ -1,10 +1,14 @@
 //! The slot of a command that needs just one: the same write path as `slots.rs`, as lean as possible. Nearly
 //! all commands take it, and on a plain slot (`SlotState::is_plain`) clustering costs them nothing.
 
+use std::sync::Arc;
+
 use placement::Slot;
-use store::{Applied, At, Effect, Found, SlotTable, Touch};
+use store::{Applied, At, Effect, Found, Key, SlotTable, Touch};
 
 use super::effects::EffectLog;
+use super::key_waiters::{WaitNumber, Waiter, Wanted};
+use super::lines;
 use super::slots::{
     Access, ChangeContext, Denied, Finished, ServingPlane, check_backlog, check_slot, ship_unit,
 };
@@ -19,6 +23,8 @@ pub struct ServedSlot<'a, 'e, P: ServingPlane + 'a> {
     effects: &'e mut EffectLog,
     /// True if the slot's keys or expiry times have changed.
     reshaped: bool,
+    /// True if connections wait for what has changed; `reshaped` is then set as well.
+    wakes: bool,
 }
 
 impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
@@ -37,7 +43,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
             check_backlog(plane, slot, &state, access)?;
             check_slot(slot, &state, access.need)?;
         }
-        Ok(ServedSlot { plane, slot, state, effects, reshaped: false })
+        Ok(ServedSlot { plane, slot, state, effects, reshaped: false, wakes: false })
     }
 
     #[inline]
@@ -64,7 +70,29 @@ impl<'a, 'e, P: ServingPlane> ServedSlot<'a, 'e, P> {
             self.effects.record(slot, previous, version, effect);
         }
         self.reshaped |= applied.reshaped;
+        if self.state.has_waiters {
+            self.wakes |= lines::note_effect(self.plane, slot, effect);
+            self.reshaped |= self.wakes;
+        }
         applied
+    }
+
+    /// Returns whether another connection has waited for longer for such a value of this key.
+    pub fn is_behind(&self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
+        self.check(key.slot());
+        lines::is_behind(self.plane, &self.state, key, wanted, number)
+    }
+
+    /// Puts a connection in the line of a key, or lets it stay there.
+    pub fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    ) {
+        self.check(slot);
+        lines::enter_line(self.plane, &mut self.state, slot, key, wanted, place);
     }
 
     /// Ships the changes, releases the lock, and returns the acknowledgements that the reply must wait for.
@@ -124,6 +152,9 @@ impl<'a, P: ServingPlane + 'a> Drop for ServedSlot<'a, '_, P> {
         }
         if self.reshaped {
             self.plane.publish_counts(self.slot, &self.state);
+            if self.wakes {
+                lines::wake(self.plane, self.slot, &self.state);
+            }
         }
     }
 }

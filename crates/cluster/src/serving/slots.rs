@@ -5,6 +5,7 @@
 //! the changes to the backups before the locks are released, and returns the tickets of the reply.
 
 use core::ops::DerefMut;
+use std::sync::Arc;
 
 use placement::Slot;
 use smallvec::SmallVec;
@@ -14,6 +15,8 @@ use store::{
 
 use super::access::{Need, Obstacle, SlotAccess};
 use super::effects::EffectLog;
+use super::key_waiters::{KeyWaiters, WaitNumber, Waiter, Wanted};
+use super::lines;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
 use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotReplica, SlotState};
@@ -45,6 +48,11 @@ pub trait ServingPlane: LinkProgress {
 
     /// Returns whether any slot may be about to be promoted here (`SlotReplica::awaits_promotion`).
     fn has_pending_promotions(&self) -> bool;
+
+    /// Runs `work` on the connections that wait for keys of a slot, and perhaps of others. Called under the slot's lock.
+    fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R;
+    /// Has a connection that waits for keys run its command again. Called under a slot's lock.
+    fn wake(&self, waiter: Waiter);
 }
 
 /// The slots that a command needs.
@@ -170,6 +178,8 @@ pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     waits_for_backups: bool,
     /// True if a slot's keys or expiry times have changed.
     reshaped: bool,
+    /// True if connections wait for what has changed.
+    wakes: bool,
     /// An empty table, shown in place of a slot that another node serves.
     nothing: Option<Box<SlotTable>>,
     /// Tickets of the slots that a walk has passed.
@@ -308,6 +318,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             need: Need { reads_copy: false, ..access.need },
             waits_for_backups: access.waits_for_backups,
             reshaped: false,
+            wakes: false,
             nothing: None,
             tickets: Tickets::new(),
             written: SmallVec::new(),
@@ -388,7 +399,28 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             self.effects.record(slot, previous, version, effect);
         }
         self.reshaped |= applied.reshaped;
+        if state.has_waiters {
+            self.wakes |= lines::note_effect(self.plane, slot, effect);
+        }
         applied
+    }
+
+    /// Returns whether another connection has waited for longer for such a value of this key.
+    pub fn is_behind(&mut self, key: &Key<'_>, wanted: Wanted, number: Option<WaitNumber>) -> bool {
+        let state = state_in(&mut self.held, key.slot());
+        lines::is_behind(self.plane, state, key, wanted, number)
+    }
+
+    /// Puts a connection in the line of a key, or lets it stay there.
+    pub fn enter_line(
+        &mut self,
+        slot: Slot,
+        key: &Arc<[u8]>,
+        wanted: Wanted,
+        place: (WaitNumber, Waiter),
+    ) {
+        let state = state_in(&mut self.held, slot);
+        lines::enter_line(self.plane, state, slot, key, wanted, place);
     }
 
     /// Returns at most `max` keys of the slot that have expired.
@@ -476,6 +508,24 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
         if self.reshaped {
             self.publish_counts();
+        }
+        if core::mem::take(&mut self.wakes) {
+            self.wake();
+        }
+    }
+
+    /// Wakes the connections that wait for what has changed.
+    #[cold]
+    fn wake(&mut self) {
+        let plane = self.plane;
+        match &self.held {
+            LockedSet::None | LockedSet::AsNeeded(None) => {}
+            LockedSet::One(slot, state) | LockedSet::AsNeeded(Some((slot, state))) => {
+                lines::wake(plane, *slot, state);
+            }
+            LockedSet::Several(states) => {
+                states.iter().for_each(|(slot, state)| lines::wake(plane, *slot, state));
+            }
         }
     }
 

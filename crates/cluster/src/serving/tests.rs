@@ -1,5 +1,7 @@
 //! Tests the gate and the write path on one node with scripted links: acknowledgements, refusals, depositions.
 
+mod lines; // Connections that wait for keys.
+
 use core::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 
@@ -22,6 +24,9 @@ struct Desk {
     links: RefCell<BTreeMap<LinkId, (u64, u64)>>,
     epoch: Cell<u64>,
     congested: Cell<Option<LinkId>>,
+    waiters: RefCell<KeyWaiters>,
+    /// The connections that were woken.
+    woken: RefCell<Vec<u64>>,
     /// Number of times that a link was looked up for its acknowledgement.
     lookups: Cell<u32>,
 }
@@ -93,6 +98,14 @@ impl ServingPlane for Desk {
     fn has_pending_promotions(&self) -> bool {
         true
     }
+
+    fn with_waiters<R>(&self, _: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
+        work(&mut self.waiters.borrow_mut())
+    }
+
+    fn wake(&self, waiter: Waiter) {
+        self.woken.borrow_mut().push(waiter.client);
+    }
 }
 
 fn link(node: NodeId) -> LinkId {
@@ -108,7 +121,9 @@ impl Desk {
     fn new() -> Desk {
         let (slots, links) = (RefCell::default(), RefCell::default());
         let (congested, lookups) = (Cell::new(None), Cell::new(0));
-        Desk { seed: Seed::new(3), slots, links, epoch: Cell::new(1), congested, lookups }
+        let (waiters, woken) = (RefCell::default(), RefCell::default());
+        let (seed, epoch) = (Seed::new(3), Cell::new(1));
+        Desk { seed, slots, links, epoch, congested, waiters, woken, lookups }
     }
 
     /// Applies a map in which `holders` hold the key's bucket; the first of them is primary.

@@ -119,6 +119,7 @@ fn flags(client: &ClientFacts) -> String {
         (client.is_monitor, 'O'),
         (ClientType::of(client) == ClientType::PubSub, 'P'),
         (client.queued.is_some(), 'x'),
+        (client.is_blocked, 'b'),
         (client.is_closing, 'c'),
         (client.no_evict, 'e'),
         (client.no_touch, 'T'),

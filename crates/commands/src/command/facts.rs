@@ -94,10 +94,10 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("pfcount" | "pfdebug", _) => USES,
         ("append" | "hsetnx" | "sadd" | "pfadd", _)
         | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
-        | ("lmove" | "rpoplpush", 1) => EXTENDS,
+        | ("lmove" | "rpoplpush" | "blmove" | "brpoplpush", 1) => EXTENDS,
         ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,
         ("zrem" | "zremrangebyrank" | "zremrangebyscore" | "zremrangebylex", _) => REMOVES_FROM,
-        ("zpopmin" | "zpopmax" | "zmpop", _) => TAKES,
+        ("zpopmin" | "zpopmax" | "zmpop" | "bzpopmin" | "bzpopmax" | "bzmpop", _) => TAKES,
         ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", 0) => OVERWRITES,
         ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", _) => READS,
         ("zadd", _) => MODIFIES,
@@ -112,8 +112,8 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         | ("copy" | "rename", 1) => OVERWRITES,
         ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
         ("del" | "unlink" | "delifeq", _) => REMOVES,
-        ("getdel" | "lpop" | "rpop" | "lmpop", _)
-        | ("rename" | "renamenx" | "lmove" | "rpoplpush", 0) => TAKES,
+        ("getdel" | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop", _)
+        | ("rename" | "renamenx" | "lmove" | "rpoplpush" | "blmove" | "brpoplpush", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
         | ("hset" | "hmset" | "lset", _) => MODIFIES,

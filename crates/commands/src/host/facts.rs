@@ -46,6 +46,9 @@ pub struct ClientNumbers {
     pub connected: usize,
     pub max: u64,
     pub pubsub: usize,
+    /// Clients that wait in a blocking command, and those among them with a timeout.
+    pub blocked: usize,
+    pub with_timeout: usize,
     pub input_bytes_max: usize,
     pub output_bytes_max: usize,
 }
@@ -133,6 +136,8 @@ pub struct ClientFacts {
     pub idle_seconds: u64,
     pub is_monitor: bool,
     pub is_closing: bool,
+    /// True if it waits for keys.
+    pub is_blocked: bool,
     pub no_evict: bool,
     pub no_touch: bool,
     pub channels: usize,

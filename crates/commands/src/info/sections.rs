@@ -116,10 +116,10 @@ impl<'a> InfoPage<'a> {
         self.line("maxclients", clients.max);
         self.line("client_recent_max_input_buffer", clients.input_bytes_max);
         self.line("client_recent_max_output_buffer", clients.output_bytes_max);
-        self.line("blocked_clients", 0);
+        self.line("blocked_clients", clients.blocked);
         self.line("tracking_clients", 0);
         self.line("pubsub_clients", clients.pubsub);
-        self.line("clients_in_timeout_table", 0);
+        self.line("clients_in_timeout_table", clients.with_timeout);
     }
 
     fn memory(&mut self) {

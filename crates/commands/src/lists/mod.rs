@@ -6,6 +6,7 @@ mod read; //     LLEN, LINDEX, LRANGE.
 mod position; // LPOS.
 mod edit; //     LSET, LINSERT, LREM, LTRIM.
 mod moves; //    LMOVE, RPOPLPUSH.
+mod blocking; // BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP.
 
 use core::ops::Range;
 
@@ -49,7 +50,74 @@ const CUT: Spec = Spec {
     ..READ
 };
 
+/// The common part of commands that wait for a list.
+const BLOCKING: Spec = Spec {
+    syntax: "key [key ...] timeout",
+    since: "2.0.0",
+    complexity: "O(N) where N is the number of keys",
+    arity: -3,
+    flags: Flags::of(&[Flag::Write, Flag::NoScript, Flag::Blocking]),
+    keys: KeySpec { first: 1, last: -2, step: 1 },
+    ..READ
+};
+
+/// The common part of commands that wait for a list, and move an element of it.
+const BLOCKING_MOVE: Spec = Spec {
+    complexity: "O(1)",
+    flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::NoScript, Flag::Blocking]),
+    keys: KeySpec::FIRST_TWO,
+    ..BLOCKING
+};
+
 pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "blmove",
+        full_name: "blmove",
+        syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+        summary: "Moves an element from one list to another, and returns it; waits until there is one.",
+        since: "6.2.0",
+        arity: 6,
+        run: Some(blocking::blmove),
+        ..BLOCKING_MOVE
+    },
+    Spec {
+        name: "blmpop",
+        full_name: "blmpop",
+        syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+        summary: "Removes and returns elements of the first list that exists; waits until there is one.",
+        since: "7.0.0",
+        complexity: "O(N+M) where N is the number of keys and M is the number of returned elements",
+        arity: -5,
+        flags: Flags::of(&[Flag::Write, Flag::Blocking, Flag::MovableKeys]),
+        keys: KeySpec::NONE,
+        key_count_at: 2,
+        run: Some(blocking::blmpop),
+        ..BLOCKING
+    },
+    Spec {
+        name: "blpop",
+        full_name: "blpop",
+        summary: "Removes and returns the first element of the first list that exists; waits until there is one.",
+        run: Some(blocking::blpop),
+        ..BLOCKING
+    },
+    Spec {
+        name: "brpop",
+        full_name: "brpop",
+        summary: "Removes and returns the last element of the first list that exists; waits until there is one.",
+        run: Some(blocking::brpop),
+        ..BLOCKING
+    },
+    Spec {
+        name: "brpoplpush",
+        full_name: "brpoplpush",
+        syntax: "source destination timeout",
+        summary: "Moves the last element of a list to the start of another one; waits until there is one.",
+        since: "2.2.0",
+        arity: 4,
+        run: Some(blocking::brpoplpush),
+        ..BLOCKING_MOVE
+    },
     Spec {
         name: "lindex",
         full_name: "lindex",

@@ -68,7 +68,7 @@ impl Taken {
     }
 
     /// Writes the elements, those nearest to the end first.
-    fn reply(&self, list: ListValue<'_>, reply: &mut resp::Reply<'_>) {
+    pub(super) fn reply(&self, list: ListValue<'_>, reply: &mut resp::Reply<'_>) {
         match self.end {
             End::Left => {
                 let elements = list.iter_from(0).take(self.range.len());
@@ -124,7 +124,7 @@ pub(super) fn lmpop(context: &mut Context<'_>) -> Result<(), Error> {
 /// The arguments of LMPOP from the number of keys on.
 pub(super) struct PopFromFirst {
     /// The indices of the keys.
-    keys: Range<usize>,
+    pub(super) keys: Range<usize>,
     end: End,
     count: usize,
 }

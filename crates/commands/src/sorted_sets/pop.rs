@@ -1,13 +1,16 @@
-//! Takes the members with the lowest or highest scores out: ZPOPMIN, ZPOPMAX, ZMPOP.
+//! Takes the members with the lowest or highest scores out: ZPOPMIN, ZPOPMAX, ZMPOP; and with a B in front, waits until
+//! there is one.
 
 use core::ops::Range;
 
+use cluster::serving::Wanted;
 use resp::{Protocol, Reply};
 use store::{Key, ScoredMember, SortedSetValue};
 
 use super::remove::Removal;
 use super::{reply_element, sorted_of};
 use crate::Error;
+use crate::blocking::{first_ready, timeout, wait};
 use crate::context::Context;
 
 /// The end from which members are taken.
@@ -143,6 +146,43 @@ pub(super) fn zmpop(context: &mut Context<'_>) -> Result<(), Error> {
     }
     context.reply.null_array();
     Ok(())
+}
+
+pub(super) fn bzpopmin(context: &mut Context<'_>) -> Result<(), Error> {
+    pop_one_or_wait(context, PoppedEnd::Min)
+}
+
+pub(super) fn bzpopmax(context: &mut Context<'_>) -> Result<(), Error> {
+    pop_one_or_wait(context, PoppedEnd::Max)
+}
+
+/// Takes one member out of the first set, or waits for one, and replies with the key, the member and its score.
+fn pop_one_or_wait(context: &mut Context<'_>, end: PoppedEnd) -> Result<(), Error> {
+    let last = context.args.len() - 1;
+    let block = timeout(context.args.at(last))?;
+    let Some(index) = first_ready(context, Wanted::SortedSet, 1..last)? else {
+        return wait(context, Wanted::SortedSet, 1..last, block);
+    };
+    let key = context.key(index);
+    let found = context.keys.find(&key).ok_or(Error::NO_SUCH_KEY)?;
+    let set = sorted_of(&found)?;
+    let ranks = end.ranks(set, 1);
+    let removal = Removal::of_ranks(set, ranks.clone())?;
+    context.reply.array(3);
+    context.reply.bulk(key.bytes());
+    end.for_each(set, ranks, |it| reply_pair(&mut context.reply, it, false));
+    removal.apply(&mut context.keys, key, end.event());
+    Ok(())
+}
+
+pub(super) fn bzmpop(context: &mut Context<'_>) -> Result<(), Error> {
+    let block = timeout(context.args.at(1))?;
+    let PopOptions { keys, end, count } = PopOptions::parse(context)?;
+    let Some(index) = first_ready(context, Wanted::SortedSet, keys.clone())? else {
+        return wait(context, Wanted::SortedSet, keys, block);
+    };
+    let key = context.key(index);
+    pop_from(context, key, end, count).map(|_| ())
 }
 
 /// Takes members out of a set, and replies with them. Returns false if there is no such set.

@@ -43,7 +43,46 @@ const STORE_SEVERAL: Spec = Spec {
     ..READ
 };
 
+/// The common part of commands that wait for a sorted set.
+const BLOCKING: Spec = Spec {
+    syntax: "key [key ...] timeout",
+    since: "5.0.0",
+    complexity: "O(log(N)) where N is the number of members of the set",
+    arity: -3,
+    flags: Flags::of(&[Flag::Write, Flag::NoScript, Flag::Fast, Flag::Blocking]),
+    keys: KeySpec { first: 1, last: -2, step: 1 },
+    ..READ
+};
+
 pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "bzmpop",
+        full_name: "bzmpop",
+        syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+        summary: "Takes members out of the first sorted set that is not empty; waits until there is one.",
+        since: "7.0.0",
+        complexity: "O(K) + O(M*log(N)) where K is the number of keys, M that of members taken, N that of the set",
+        arity: -5,
+        flags: Flags::of(&[Flag::Write, Flag::Blocking, Flag::MovableKeys]),
+        keys: KeySpec::NONE,
+        key_count_at: 2,
+        run: Some(pop::bzmpop),
+        ..BLOCKING
+    },
+    Spec {
+        name: "bzpopmax",
+        full_name: "bzpopmax",
+        summary: "Takes the member with the highest score out of the first sorted set that is not empty; waits until there is one.",
+        run: Some(pop::bzpopmax),
+        ..BLOCKING
+    },
+    Spec {
+        name: "bzpopmin",
+        full_name: "bzpopmin",
+        summary: "Takes the member with the lowest score out of the first sorted set that is not empty; waits until there is one.",
+        run: Some(pop::bzpopmin),
+        ..BLOCKING
+    },
     Spec {
         name: "zadd",
         full_name: "zadd",

@@ -68,6 +68,19 @@ impl Extended {
         self.magnitude != Magnitude::Infinite
     }
 
+    /// Returns the nearest double, approximately; one that is too small is not rounded to zero.
+    pub(crate) fn approximate(self) -> f64 {
+        let size = match self.magnitude {
+            Magnitude::ZERO => 0.0,
+            #[expect(clippy::cast_precision_loss, reason = "the nearest double is wanted")]
+            Magnitude::Finite { exponent, mantissa } => {
+                (mantissa as f64 * 2f64.powi(exponent)).max(f64::MIN_POSITIVE)
+            }
+            Magnitude::Infinite => f64::INFINITY,
+        };
+        if self.negative { -size } else { size }
+    }
+
     /// Returns the sum, rounded to the nearest number; `None` if it is undefined.
     pub(crate) fn plus(self, other: Extended) -> Option<Extended> {
         use Magnitude::{Finite, Infinite};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cluster::control::OperatorRequest;
 use cluster::map::{Epoch, MapJournal, MapStep, NodeId, StepError};
+use cluster::serving::{WaitNumber, Waiter};
 use cluster::status::{Health, Status};
 use settings::Settings;
 use store::UnixMillis;
@@ -27,6 +28,13 @@ pub struct TestHost {
     /// Connections besides those that run commands.
     pub others: Vec<ClientFacts>,
     pub paused: Option<Pause>,
+    /// The connection whose command runs.
+    pub connection: u64,
+    /// The last place in line that was given out.
+    pub wait_numbers: u64,
+    /// The connections that wait for keys, and those whose wait CLIENT UNBLOCK has ended.
+    pub blocked: BTreeSet<u64>,
+    pub unblocked: Vec<(u64, Unblock)>,
     pub bus: Bus,
     pub memory: MemoryFigures,
     pub slept: Duration,
@@ -87,8 +95,21 @@ impl Host for TestHost {
         self.paused = None;
     }
 
-    fn unblock_client(&mut self, _: u64, _: Unblock) -> bool {
-        false
+    fn unblock_client(&mut self, id: u64, how: Unblock) -> bool {
+        let is_blocked = self.blocked.remove(&id);
+        if is_blocked {
+            self.unblocked.push((id, how));
+        }
+        is_blocked
+    }
+
+    fn waiter(&self) -> Waiter {
+        Waiter { client: self.connection, worker: 0, index: 0 }
+    }
+
+    fn next_wait_number(&mut self) -> WaitNumber {
+        self.wait_numbers += 1;
+        WaitNumber(self.wait_numbers)
     }
 
     fn start_monitor(&mut self, session: &mut Session) {

@@ -42,6 +42,8 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "lrem"
             | "lmove"
             | "rpoplpush"
+            | "blmove"
+            | "brpoplpush"
             | "sinterstore"
             | "sunionstore"
             | "sdiffstore"
@@ -67,6 +69,9 @@ fn records_members(spec: &Spec) -> bool {
             | "geosearchstore"
             | "georadius"
             | "georadiusbymember"
+            | "bzpopmin"
+            | "bzpopmax"
+            | "bzmpop"
     )
 }
 
@@ -165,7 +170,7 @@ impl<'q> Bound<'q, '_> {
             }
             // Each element that is removed has its index recorded, in up to ten bytes.
             "lrem" => self.length(args.at(1)).saturating_mul(10),
-            "lmove" | "rpoplpush" => {
+            "lmove" | "rpoplpush" | "blmove" | "brpoplpush" => {
                 let length = self.length(args.at(2)).saturating_add(self.element);
                 self.set_length(args.at(2), length);
                 self.element + repeated_bytes(args.at(1), 1)

@@ -72,6 +72,32 @@ def channels(r):
     listener.close()
 
 
+def queue(r):
+    consumers, elements = 8, 400
+    popped = [[] for _ in range(consumers)]
+
+    def consume(mine):
+        own = redis.Redis(port=port, decode_responses=True, protocol=r.connection_pool.connection_kwargs["protocol"])
+        while True:
+            name, element = own.blpop(["queue:high", "queue:low"], timeout=0)
+            if element == "end":
+                return
+            mine.append(element)
+
+    threads = [threading.Thread(target=consume, args=(mine,)) for mine in popped]
+    [thread.start() for thread in threads]
+    for number in range(elements):
+        r.rpush("queue:high" if number % 3 == 0 else "queue:low", number)
+    for _ in threads:
+        r.rpush("queue:low", "end")
+    [thread.join() for thread in threads]
+    every = sorted(int(element) for mine in popped for element in mine)
+    check("each element is popped once", every == list(range(elements)))
+    check("a wait ends", r.blpop("queue:low", timeout=0.05) is None)
+    check("a member waits", r.zadd("board", {"a": 1.5}) and list(r.bzpopmin("board")) == ["board", "a", 1.5])
+    check("an element moves", r.lpush("from", "x") and r.blmove("from", "to", 1) == "x")
+
+
 def keys(r):
     with r.pipeline(transaction=False) as pipe:
         for number in range(1000):
@@ -87,6 +113,6 @@ for protocol in (2, 3):
     r = redis.Redis(port=port, decode_responses=True, protocol=protocol)
     raw = redis.Redis(port=port)
     r.flushall()
-    for chapter in (values, transactions, counting_together, channels, keys):
+    for chapter in (values, transactions, counting_together, channels, queue, keys):
         chapter(r)
 print("redis-py: all told")

@@ -2,6 +2,7 @@
 //! acknowledged is lost.
 mod acks;
 mod any_port;
+mod blocking;
 mod faults;
 mod followers;
 mod events;

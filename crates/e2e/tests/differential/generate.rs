@@ -62,8 +62,11 @@ fn call(g: &mut Gen) -> Step {
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
     // A very long pause would never end, and SPOP without its count removes a random member.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    // The least count of LREM is refused here, as in later versions of Redis.
-    let must_stay = args[0] == b"SPOP" || args[0] == b"LREM" || sorted_sets::is_to_stay(&args);
+    // The least count of LREM is refused here, as in later versions of Redis. A command that waits would wait for ever with
+    // another timeout.
+    let waits = [b"BL", b"BR", b"BZ"].iter().any(|name| args[0].starts_with(*name));
+    let is_fixed = args[0] == b"SPOP" || args[0] == b"LREM" || waits;
+    let must_stay = is_fixed || sorted_sets::is_to_stay(&args);
     if args.len() < 2 || may_pause || must_stay || !g.one_in(14) {
         return args;
     }

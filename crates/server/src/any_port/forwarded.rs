@@ -9,7 +9,7 @@ use resp::{encode_command, parse_integer, skip_reply};
 use super::framing::Malformed;
 use super::introduction::Statement;
 use super::pipeline::Transaction;
-use super::plan::{CommandPart, Merge};
+use super::plan::{BlockingRequest, CommandPart, Merge};
 use super::routes::Redirect;
 use super::upstream::UpstreamId;
 
@@ -34,6 +34,8 @@ pub(super) struct Inquiry {
     /// The number of times it was sent again.
     pub retries: usize,
     pub replies_left: usize,
+    /// Set if the command may wait for keys.
+    pub blocks: Option<Box<BlockingRequest>>,
     /// Positions of its keys among those of the whole command.
     places: Vec<usize>,
     /// The reply so far, if it is needed whole.
@@ -45,7 +47,8 @@ pub(super) struct Inquiry {
 impl Inquiry {
     pub(super) fn new(slot: Option<Slot>, command: Arc<Vec<u8>>) -> Inquiry {
         let (places, body, refusal) = Default::default();
-        Inquiry { slot, command, on: 0, retries: 0, replies_left: 1, places, body, refusal }
+        let (on, retries, replies_left, blocks) = (0, 0, 1, None);
+        Inquiry { slot, command, on, retries, replies_left, blocks, places, body, refusal }
     }
 
     pub(super) fn of_part(part: &CommandPart) -> Inquiry {

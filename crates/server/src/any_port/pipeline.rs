@@ -5,8 +5,8 @@
 //! - Requests are sent in the client's order, and answered in that order.
 //! - One command per slot is in flight at a time. A redirected command is sent again before the next command of
 //!   its slot is sent at all.
-//! - Commands without a key, WATCH, MULTI, and everything that changes the connection wait for all requests
-//!   before them, and all requests after them wait. The commands of a transaction are in flight together, on
+//! - Commands without a key, commands that may wait for keys (BLPOP), WATCH, MULTI, and everything that changes the
+//!   connection wait for all requests before them, and all requests after them wait. The commands of a transaction are in flight together, on
 //!   one connection, and with no others.
 //!
 //! Memory is bounded: replies are read only for the oldest unanswered request, and stream through while the
@@ -20,6 +20,7 @@ mod start;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use commands::{Args, Table};
 use placement::Slot;
@@ -250,12 +251,38 @@ impl Pipeline {
         self.retry.is_some()
     }
 
-    /// Sends the oldest request again, after a pause.
-    pub(super) fn retry(&mut self, routes: &impl Routes) {
+    /// Returns true if the oldest request may wait for keys: its reply may take any time.
+    pub(super) fn is_blocked(&self) -> bool {
+        let Some(QueuedReply::Asked(request)) = self.answers.front() else { return false };
+        request.inquiries.first().is_some_and(|inquiry| inquiry.blocks.is_some())
+    }
+
+    /// Returns whether another node than the one asked serves the slot of the oldest request by now.
+    pub(super) fn has_moved_on(&self, routes: &impl Routes) -> bool {
+        let Some(QueuedReply::Asked(request)) = self.answers.front() else { return false };
+        let Some(inquiry) = request.inquiries.get(request.current) else { return false };
+        let asked = self.upstreams.get(&inquiry.on).map(|upstream| &upstream.address);
+        inquiry.slot.is_some_and(|slot| asked != Some(&routes.node_of(slot)))
+    }
+
+    /// Sends the oldest request again, after a pause. If it may wait for keys, it has done so for `waited`.
+    pub(super) fn retry(&mut self, waited: Duration, routes: &impl Routes) {
         if let Some(redirect) = self.retry.take() {
+            self.shorten_timeout(waited);
             self.send_again(redirect, routes);
             self.advance(routes);
         }
+    }
+
+    fn shorten_timeout(&mut self, waited: Duration) {
+        let Some(QueuedReply::Asked(request)) = self.answers.front_mut() else { return };
+        self.request_bytes -= request.bytes();
+        if let Some(inquiry) = request.inquiry()
+            && let Some(blocks) = &inquiry.blocks
+        {
+            inquiry.command = Arc::new(blocks.after(waited));
+        }
+        self.request_bytes += request.bytes();
     }
 
     /// Answers the oldest request with its last redirect, instead of sending it again.

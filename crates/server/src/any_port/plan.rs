@@ -1,9 +1,11 @@
 //! The route of a command on the any-port: to one node, in parts to several, or to none.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use commands::{Args, Flag, Spec, Table};
+use commands::{Args, Flag, Spec, Table, remaining_timeout, timeout_index};
 use placement::Slot;
+use resp::encode_command;
 
 use super::introduction::{Statement, statements};
 
@@ -14,6 +16,8 @@ pub(super) enum ForwardPlan {
     Here,
     /// The node that serves this slot.
     To(Slot),
+    /// The node that serves this slot; the command may wait there for keys.
+    Block(Slot, BlockingRequest),
     /// Each part goes to the node of its slot; the replies are merged.
     Scatter(Merge, Vec<CommandPart>),
     /// The keys are in several slots, and the command cannot be split.
@@ -36,6 +40,28 @@ pub(super) enum ForwardPlan {
     Reset,
     Quit,
     Refuse(&'static str),
+}
+
+/// A command that may wait for keys, in a form in which its timeout can be shortened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct BlockingRequest {
+    args: Vec<Vec<u8>>,
+    /// The index of its timeout.
+    timeout: usize,
+}
+
+impl BlockingRequest {
+    /// Returns the encoded command with the rest of its timeout.
+    pub(super) fn after(&self, waited: Duration) -> Vec<u8> {
+        let rest = remaining_timeout(&self.args[self.timeout], waited);
+        let mut words: Vec<&[u8]> = self.args.iter().map(Vec::as_slice).collect();
+        if let Some(rest) = &rest {
+            words[self.timeout] = rest.as_bytes();
+        }
+        let mut command = Vec::new();
+        encode_command(&mut command, &words);
+        command
+    }
 }
 
 /// A part of a scattered command.
@@ -111,6 +137,10 @@ fn by_keys(spec: &Spec, args: Args<'_>) -> ForwardPlan {
     let slot_of = |index: usize| Slot::of(args.at(index));
     let slot = slot_of(*first);
     if keys.iter().all(|index| slot_of(*index) == slot) {
+        if let Some(timeout) = timeout_index(spec, args) {
+            let args = args.iter().map(<[u8]>::to_vec).collect();
+            return ForwardPlan::Block(slot, BlockingRequest { args, timeout });
+        }
         return if spec.name == "watch" { ForwardPlan::Watch(slot) } else { ForwardPlan::To(slot) };
     }
     match merge_of(spec) {
@@ -173,6 +203,27 @@ mod tests {
         assert_eq!(planned("WATCH a"), ForwardPlan::Watch(Slot::of(b"a")));
         assert_eq!(planned("OBJECT ENCODING a"), ForwardPlan::To(Slot::of(b"a")));
         assert_eq!(planned("GET"), ForwardPlan::Here, "the node says what is wrong");
+    }
+
+    #[test]
+    fn a_command_that_waits_can_be_sent_again_with_the_rest_of_its_timeout() {
+        for (line, expected) in [
+            ("BLPOP a {a}b 5", "BLPOP a {a}b 3.500"),
+            ("BZPOPMIN a 1.5", "BZPOPMIN a 0.001"),
+            ("BRPOP a 0", "BRPOP a 0"),
+            ("BLMOVE a a LEFT LEFT x", "BLMOVE a a LEFT LEFT x"),
+            ("BLMPOP 2 1 a LEFT", "BLMPOP 0.500 1 a LEFT"),
+            ("BZMPOP 2.25 2 a {a}b MIN", "BZMPOP 0.750 2 a {a}b MIN"),
+        ] {
+            let ForwardPlan::Block(slot, request) = planned(line) else { panic!("{line}") };
+            assert_eq!(slot, Slot::of(b"a"));
+            let words: Vec<&[u8]> = expected.split(' ').map(str::as_bytes).collect();
+            let mut encoded = Vec::new();
+            encode_command(&mut encoded, &words);
+            assert_eq!(request.after(Duration::from_millis(1_500)), encoded, "{expected}");
+        }
+        assert_eq!(planned("BLPOP a b 0"), ForwardPlan::CrossSlot);
+        assert_eq!(planned("LPOP a"), ForwardPlan::To(Slot::of(b"a")));
     }
 
     #[test]

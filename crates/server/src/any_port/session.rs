@@ -25,6 +25,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 const RETRY_PAUSE: Duration = Duration::from_millis(2);
 /// Time limit for retries; after that the client gets the redirect.
 const RETRY_WITHIN: Duration = Duration::from_secs(5);
+/// Time after which a command that may wait for keys has found none. A client that has closed its side may still read
+/// a reply that comes earlier.
+const BLOCKED_AFTER: Duration = Duration::from_millis(10);
 /// Maximum number of pieces in a gathered write.
 const PIECES: usize = 64;
 
@@ -44,6 +47,9 @@ pub(super) struct AnyPortSession<'h, H> {
     has_ended: bool,
     /// The node whose reply is waited for, and the time since which it has sent nothing.
     waiting: Option<(UpstreamId, Instant)>,
+    /// Set while a command may wait for keys at a node: the number of requests answered before it, and the time since
+    /// which it may wait.
+    blocked: Option<(u64, Instant)>,
     /// The end of the pause before a retry.
     pause_until: Option<Instant>,
     /// The number of requests answered at the first retry of a request, and the time of that retry.
@@ -68,6 +74,7 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
             needs_more: true,
             has_ended: false,
             waiting: None,
+            blocked: None,
             pause_until: None,
             retrying: None,
             finished: None,
@@ -94,7 +101,8 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
                 return Ok(false);
             }
         }
-        if self.home.is_stopping() && self.pipeline.is_idle() {
+        self.note_blocked();
+        if self.home.is_stopping() && (self.pipeline.is_idle() || self.blocked.is_some()) {
             return Ok(false);
         }
         self.wait()?;
@@ -204,6 +212,7 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, wants_input);
             flags.set(PollFlags::OUT, !self.pipeline.output.is_empty());
+            flags.set(PollFlags::RDHUP, self.is_waiting_for_keys());
             let mut ids = vec![None];
             let mut fds = vec![PollFd::new(&self.client, flags)];
             for (id, socket) in &self.sockets {
@@ -241,11 +250,25 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
             Some(_) | None => Instant::now(),
         };
         self.retrying = Some((answered, since));
-        if since.elapsed() > RETRY_WITHIN {
+        let waited = self.blocked.map(|(_, since)| since.elapsed());
+        if since.elapsed() > RETRY_WITHIN && waited.is_none() {
             self.pipeline.give_up(self.home);
         } else {
-            self.pipeline.retry(self.home);
+            self.pipeline.retry(waited.unwrap_or_default(), self.home);
         }
+    }
+
+    /// Notes since when the oldest command may wait for keys.
+    fn note_blocked(&mut self) {
+        let answered = self.pipeline.answered();
+        let same = self.blocked.filter(|(before, _)| *before == answered);
+        let is_blocked = self.pipeline.is_blocked();
+        self.blocked = is_blocked.then(|| same.unwrap_or_else(|| (answered, Instant::now())));
+    }
+
+    /// Returns whether the oldest command waits for keys at its node, as far as can be told.
+    fn is_waiting_for_keys(&self) -> bool {
+        self.blocked.is_some_and(|(_, since)| since.elapsed() >= BLOCKED_AFTER)
     }
 
     fn wants_input(&self) -> bool {
@@ -286,6 +309,8 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
             let now = Instant::now();
             let until = *self.pause_until.get_or_insert(now + RETRY_PAUSE);
             until.saturating_duration_since(now)
+        } else if self.blocked.is_some() && !self.is_waiting_for_keys() {
+            BLOCKED_AFTER
         } else {
             LOOK_EVERY
         };
@@ -298,7 +323,10 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
         match (wanted, self.waiting) {
             (None, _) => self.waiting = None,
             (Some(id), Some((waited, since))) if id == waited => {
-                if since.elapsed() > PATIENCE {
+                // A node that serves the slot may keep a command waiting for as long as it likes.
+                if self.pipeline.is_blocked() && !self.pipeline.has_moved_on(self.home) {
+                    self.waiting = Some((id, Instant::now()));
+                } else if since.elapsed() > PATIENCE {
                     self.lose(id);
                 }
             }
@@ -307,6 +335,10 @@ impl<'h, H: Home> AnyPortSession<'h, H> {
     }
 
     fn on_client(&mut self, flags: PollFlags, wants_input: bool) -> io::Result<()> {
+        if flags.contains(PollFlags::RDHUP) {
+            // Nobody will read what the waiting command would take: the node must notice.
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         if wants_input && flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
             return self.read_from_client();
         }

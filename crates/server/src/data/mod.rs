@@ -10,6 +10,7 @@ mod crowding; // Other nodes whose memory is full.
 mod condition; // This node's condition, for its load levels.
 mod follow; //  Applies a new map: this node's role in each slot.
 mod intake; //  Frames from one other node.
+mod key_lines; // Connections that wait for keys.
 mod later; //   Key events that wait as replies do.
 pub(crate) mod boottime; // The clock of leases.
 mod lease; //   The time until which this node may serve.
@@ -41,6 +42,7 @@ use parking_lot::Mutex;
 pub(crate) use connections::{Notice, Unwanted};
 pub(crate) use crowding::{Crowding, SlotSet};
 pub(crate) use intake::apply_context;
+pub(crate) use key_lines::KeyLines;
 pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
@@ -77,6 +79,7 @@ pub(crate) struct Data {
     intakes: Mutex<BTreeMap<Peer, Arc<Mutex<Intake>>>>,
     /// The changes that the copies on this node lacked, by the last report of each primary.
     lags: Mutex<BTreeMap<NodeId, Vec<BucketLag>>>,
+    pub key_lines: KeyLines,
     /// One for each worker: true if it holds replies back, and wants to be woken by acknowledgements.
     pub awaiting_acks: Vec<AtomicBool>,
     /// Inputs of the mover: orders of control, and events that workers and the applier see.
@@ -129,6 +132,7 @@ impl Data {
             lease: Lease::unlimited(),
             intakes: Mutex::default(),
             lags: Mutex::default(),
+            key_lines: KeyLines::default(),
             awaiting_acks: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
             mailboxes,
             stopping: AtomicBool::new(false),

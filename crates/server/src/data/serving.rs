@@ -3,13 +3,14 @@
 use cluster::data::SlotState;
 use cluster::map::NodeId;
 use cluster::replication::{Frame, FrameNumber, LinkId, LinkProgress};
-use cluster::serving::{AckEpoch, ReplyVerdict, ServingPlane, Ticket};
+use cluster::serving::{AckEpoch, KeyWaiters, ReplyVerdict, ServingPlane, Ticket, Waiter};
 use core::sync::atomic::Ordering::Relaxed;
 use placement::Slot;
 use store::Seed;
 
 use super::Data;
 use crate::keyspace::SlotGuard;
+use crate::mailbox::Mail;
 
 impl LinkProgress for Data {
     fn link_to(&self, node: NodeId) -> Option<LinkId> {
@@ -77,6 +78,15 @@ impl ServingPlane for Data {
 
     fn has_pending_promotions(&self) -> bool {
         self.pending_promotions.load(Relaxed) > 0
+    }
+
+    fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
+        self.key_lines.with(slot, work)
+    }
+
+    fn wake(&self, waiter: Waiter) {
+        let Waiter { client, worker, index } = waiter;
+        self.mailboxes[worker as usize].send(Mail::Resume { id: client, index: index as usize });
     }
 }
 

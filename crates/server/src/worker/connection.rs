@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub written: WrittenSlots,
     /// The deadline of its WAIT.
     pub wait_until: Option<WaitUntil>,
+    /// The deadline of its wait for keys, if it waits.
+    pub key_wait_until: Option<WaitUntil>,
     pub unread: Unread,
     /// True if it left too much unread, and is closed at the end of the round.
     pub is_cut_off: bool,
@@ -81,6 +83,7 @@ impl Connection {
             question: None,
             written: WrittenSlots::default(),
             wait_until: None,
+            key_wait_until: None,
             unread: Unread::default(),
             is_cut_off: false,
         }

@@ -205,6 +205,8 @@ impl<'s> Worker<'s> {
         start: Mark,
     ) {
         match executed {
+            Executed::RanPlainly(Ending::Waiting)
+            | Executed::Ran { ending: Ending::Waiting, .. } => self.block(index, request),
             Executed::RanPlainly(ending) => {
                 self.conclude_plainly(index);
                 if ending == Ending::Failed {

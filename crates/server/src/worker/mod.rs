@@ -4,9 +4,10 @@
 //! `round.rs` reads all ready connections and batches their requests, `serve.rs` handles one connection's part,
 //! `execute.rs` one command under its locks; `down.rs` refuses commands without a lease; `connection.rs` is a
 //! connection's state between turns. `publish.rs` and `deliver.rs` are the sending and receiving end of pub/sub.
-//! `waiting.rs` parks commands that cannot run yet, `release.rs` holds replies that wait for backups, `links.rs`
+//! `waiting.rs` parks commands that cannot run yet, `blocked.rs` those that wait for keys (BLPOP), `release.rs` holds replies that wait for backups, `links.rs`
 //! reads from other nodes. `timing.rs` records how long commands took, `monitor.rs` sends them to monitors,
 //! `idle.rs` closes idle connections.
+mod blocked;
 mod connection;
 mod down;
 mod execute;
@@ -311,6 +312,7 @@ impl<'s> Worker<'s> {
                 Mail::Adopt(accepted) => self.adopt(accepted),
                 Mail::Close { id, index } => self.close_if(id, index),
                 Mail::Resume { id, index } => self.on_answer(id, index),
+                Mail::Unblock { index, number, how } => self.on_unblock(index, number, how),
                 Mail::Show { id, index, line } => self.show(id, index, &line),
                 Mail::Deliver(message) => self.branch.receive(message),
                 Mail::AdoptLink(id, stream) => self.adopt_link(id, stream),
@@ -380,6 +382,7 @@ impl<'s> Worker<'s> {
     }
 
     fn close(&mut self, index: usize) {
+        self.end_key_wait(index);
         let mut connection = self.connections.remove(index);
         connection.stream.deregister(self.poller.registry());
         self.shared.clients.leave(connection.session.id);

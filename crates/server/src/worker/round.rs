@@ -72,6 +72,9 @@ impl Worker<'_> {
             return false;
         }
         if connection.waiting.is_some() {
+            if connection.session.key_wait.is_some() && connection.readiness.hung_up {
+                self.close(index); // It must not take an element that nobody will read.
+            }
             return false; // An event of its own resumes it.
         }
         if connection.has_much_unread() {

@@ -1,5 +1,5 @@
 //! Connections that wait before a command can run: for a handover, for copies, for the timers of other nodes,
-//! for CLIENT PAUSE to end, for backups (WAIT).
+//! for CLIENT PAUSE to end, for backups (WAIT), for keys (BLPOP: `blocked.rs`).
 //!
 //! Waiting is a state, not a loop. The worker parks the parsed requests, and an event wakes the first of them
 //! for a retry: roles have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
@@ -15,6 +15,7 @@ use placement::Slot;
 use resp::{Output, Reply};
 
 use super::Worker;
+use super::blocked::BlockedList;
 use super::execute::EarlyLocks;
 use super::timing::BatchTime;
 
@@ -30,7 +31,7 @@ const FLUSHED_IN_PART: Error = Error::fixed(
 pub(crate) struct Waiting {
     pub reason: ParkReason,
     /// The requests in order of arrival; the first is the one that waits.
-    requests: VecDeque<OwnedArgs>,
+    pub(super) requests: VecDeque<OwnedArgs>,
     since: Instant,
     /// Time at which the request is retried once more, whatever has happened.
     deadline: Option<Instant>,
@@ -46,6 +47,8 @@ pub(crate) enum ParkReason {
     Pause,
     /// WAIT: not enough backups have acknowledged.
     Backups,
+    /// BLPOP and others: no key has what the command waits for.
+    Keys,
 }
 
 impl ParkReason {
@@ -68,6 +71,8 @@ pub(super) struct WaitList {
     answered: Vec<usize>,
     /// True if a connection waits for acknowledgements (WAIT, or a long backlog).
     pub awaits_acks: bool,
+    /// Connections that wait for keys.
+    pub blocked: BlockedList,
 }
 
 /// A request's wait for a slot, since its first obstacle, and the last one.
@@ -79,7 +84,7 @@ pub(crate) struct SlotWait {
 
 impl Waiting {
     fn new(reason: ParkReason, deadline: Option<Instant>) -> Waiting {
-        Waiting { reason, requests: VecDeque::new(), since: Instant::now(), deadline }
+        Waiting { reason, requests: VecDeque::with_capacity(1), since: Instant::now(), deadline }
     }
 
     /// Returns the size of the parked requests.
@@ -108,7 +113,9 @@ impl Worker<'_> {
         waiting.requests.push_back(OwnedArgs::new(request.args.iter()));
         self.waits.note_deadline(waiting.deadline);
         self.waits.awaits_acks |= reason.ends_with_acks();
-        self.waits.places.push(index);
+        if reason != ParkReason::Keys {
+            self.waits.places.push(index);
+        }
         connection.waiting = Some(Box::new(waiting));
     }
 
@@ -122,14 +129,20 @@ impl Worker<'_> {
 
     /// Records that a connection's answer has come.
     pub(super) fn on_answer(&mut self, id: u64, index: usize) {
-        if self.connections.get(index).is_some_and(|connection| connection.session.id == id) {
-            self.waits.answered.push(index);
+        let connection = self.connections.get(index).filter(|it| it.session.id == id);
+        if let Some(connection) = connection {
+            if connection.session.key_wait.is_some() {
+                self.waits.blocked.woken.push(index);
+            } else {
+                self.waits.answered.push(index);
+            }
         }
     }
 
     /// Retries the requests that need not wait any longer. Called once a round, before new requests are read.
     pub(super) fn resume_waiting(&mut self) {
         let before = core::mem::replace(&mut self.paused, self.shared.pauses.scope(self.env.now));
+        self.resume_blocked();
         if self.waits.places.is_empty() {
             return;
         }
@@ -157,7 +170,10 @@ impl Worker<'_> {
             Some(ParkReason::Slot(slot, obstacle @ Obstacle::Backlog(_))) => {
                 self.is_passable(slot, obstacle)
             }
-            Some(ParkReason::Slot(..) | ParkReason::Answer | ParkReason::Pause) | None => false,
+            Some(
+                ParkReason::Slot(..) | ParkReason::Answer | ParkReason::Pause | ParkReason::Keys,
+            )
+            | None => false,
         }
     }
 
@@ -186,7 +202,7 @@ impl Worker<'_> {
         let is_over = is_late && waiting.deadline.is_some_and(|until| until <= Instant::now());
         is_over
             || match waiting.reason {
-                ParkReason::Answer | ParkReason::Backups => false,
+                ParkReason::Answer | ParkReason::Backups | ParkReason::Keys => false,
                 ParkReason::Pause => !self.is_paused(index, &waiting.requests),
                 ParkReason::Slot(slot, obstacle) => self.is_passable(slot, obstacle),
             }
@@ -229,25 +245,37 @@ impl Worker<'_> {
     }
 
     /// Runs the requests of a connection that waited, until one has to wait again.
-    fn resume(&mut self, index: usize) {
+    pub(super) fn resume(&mut self, index: usize) {
         let Some(waiting) = self.connections[index].waiting.take() else { return };
         let Waiting { reason, mut requests, since, deadline } = *waiting;
         let is_late = deadline.is_some_and(|deadline| deadline <= Instant::now());
         if let ParkReason::Slot(_, obstacle) = reason {
             if is_late {
                 self.give_up(index, requests.pop_front(), obstacle);
+                self.end_key_wait(index);
             } else {
                 self.connections[index].slot_wait = Some(SlotWait { since, obstacle });
             }
         }
-        let requests: Vec<Request<'_>> = requests
-            .iter()
-            .map(|args| {
-                Request::prepare(args.args(), &self.shared.table, &self.shared.data.keyspace.seed)
-            })
-            .collect();
+        self.run_parked(index, &requests);
+    }
+
+    /// Runs requests that were parked, until one has to wait again.
+    pub(super) fn run_parked(&mut self, index: usize, requests: &VecDeque<OwnedArgs>) {
+        let (table, seed) = (&self.shared.table, &self.shared.data.keyspace.seed);
+        let requests: Vec<Request<'_>> =
+            requests.iter().map(|args| Request::prepare(args.args(), table, seed)).collect();
         let mut time = BatchTime::start();
-        self.run_for(index, 0, &requests, &mut EarlyLocks::new(), &mut time);
+        // The wait for keys that the first one has behind it must not be taken for that of the next.
+        let first = if self.connections[index].session.key_wait.is_some() { 1 } else { 0 };
+        let (first, rest) = requests.split_at(first.min(requests.len()));
+        self.run_for(index, 0, first, &mut EarlyLocks::new(), &mut time);
+        if self.connections[index].waiting.is_none() {
+            self.end_key_wait(index);
+        }
+        if !self.connections[index].session.closing {
+            self.run_for(index, 0, rest, &mut EarlyLocks::new(), &mut time);
+        }
         self.post();
         self.answered.push(index);
         let connection = &mut self.connections[index];
@@ -303,7 +331,8 @@ impl Worker<'_> {
 
     /// Returns the time until the earliest deadline of a waiting connection.
     pub(super) fn until_deadline(&self) -> Option<Duration> {
-        let deadline = self.waits.next_deadline?;
+        let deadlines = [self.waits.next_deadline, self.waits.blocked.next_deadline()];
+        let deadline = deadlines.into_iter().flatten().min()?;
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 }
@@ -315,7 +344,7 @@ impl WaitList {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.is_empty() && self.blocked.is_empty()
     }
 
     pub(super) fn has_answers(&self) -> bool {

@@ -10,7 +10,7 @@ use cluster::Moment;
 use cluster::data::{Outgoing, Plane, Refusals, Report, SlotState};
 use cluster::map::{Boot, Generation, Map, NodeId, Peer};
 use cluster::replication::{Backlog, Frame, FrameNumber, LinkId, LinkProgress, LinkTable, Outbox};
-use cluster::serving::{AckEpoch, ServingPlane};
+use cluster::serving::{AckEpoch, KeyWaiters, ServingPlane, Waiter};
 use commands::cluster::View;
 use placement::Slot;
 use sim_engine::StreamId;
@@ -191,6 +191,12 @@ impl ServingPlane for SimPlane {
     fn has_pending_promotions(&self) -> bool {
         true // Checking the slot is cheap here.
     }
+
+    fn with_waiters<R>(&self, _: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {
+        work(&mut KeyWaiters::default()) // No simulated client waits for keys.
+    }
+
+    fn wake(&self, _: Waiter) {}
 }
 
 impl Plane for SimPlane {

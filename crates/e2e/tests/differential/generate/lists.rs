@@ -5,7 +5,7 @@ use crate::lockstep::Args;
 const ITEMS: [&str; 8] = ["a", "b", "c", "1", "-7", "007", "", "k\0\n"];
 
 pub(super) fn command(g: &mut Gen) -> Args {
-    match g.below(44) {
+    match g.below(48) {
         0..5 => items(g, "RPUSH"),
         5..9 => items(g, "LPUSH"),
         9 => items(g, "LPUSHX"),
@@ -24,7 +24,8 @@ pub(super) fn command(g: &mut Gen) -> Args {
         33..36 => position(g),
         36..38 => moving(g),
         38 => cmd("RPOPLPUSH").arg(key(g)).arg(key(g)).done(),
-        39..42 => pop_from_first(g),
+        39..43 => pop_from_first(g),
+        43..47 => waiting(g),
         _ => many(g),
     }
 }
@@ -95,6 +96,27 @@ fn end(g: &mut Gen) -> String {
     }
     let word = g.pick(&["LEFT", "RIGHT"]);
     g.cased(word)
+}
+
+/// Timeouts of commands that wait: short, or wrong.
+pub(super) const TIMEOUTS: [&str; 12] =
+    ["0.001", "0.01", ".002", "1e-3", "0x1p-9", "0.004", "-1", "x", "", "inf", "1e400", "1e17"];
+
+/// Returns a command that waits for a list, if there is none.
+fn waiting(g: &mut Gen) -> Args {
+    let timeout = g.pick(&TIMEOUTS);
+    match g.below(6) {
+        0 => cmd("BLPOP").arg(key(g)).arg(key(g)).arg(timeout).done(),
+        1 => cmd("BRPOP").arg(key(g)).arg(timeout).done(),
+        2 => cmd("BRPOPLPUSH").arg(key(g)).arg(key(g)).arg(timeout).done(),
+        3 => cmd("BLMOVE").arg(key(g)).arg(key(g)).arg(end(g)).arg(end(g)).arg(timeout).done(),
+        _ => {
+            let mut args = pop_from_first(g);
+            args[0] = b"BLMPOP".to_vec();
+            args.insert(1, timeout.as_bytes().to_vec());
+            args
+        }
+    }
 }
 
 fn pop_from_first(g: &mut Gen) -> Args {

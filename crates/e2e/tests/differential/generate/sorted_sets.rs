@@ -1,5 +1,6 @@
 //! ZADD, ZRANGE and related commands.
 use super::command::{Command, Gen, cmd};
+use super::lists::TIMEOUTS;
 use crate::lockstep::Args;
 
 const MEMBERS: [&str; 10] = ["m1", "m2", "m3", "a", "b", "1", "-7", "007", "", "k\0\n"];
@@ -110,7 +111,15 @@ fn store_range(g: &mut Gen) -> Args {
 }
 
 fn pop(g: &mut Gen) -> Args {
-    match g.below(4) {
+    let timeout = g.pick(&TIMEOUTS);
+    match g.below(6) {
+        4 if g.one_in(2) => cmd("BZPOPMIN").arg(key(g)).arg(key(g)).arg(timeout).done(),
+        4 => cmd("BZPOPMAX").arg(key(g)).arg(timeout).done(),
+        5 => {
+            let command = cmd("BZMPOP").arg(timeout).num(g.below(3)).arg(key(g)).arg(key(g));
+            let command = command.arg(g.cased("MAX"));
+            if g.one_in(2) { command.words("COUNT 2").done() } else { command.done() }
+        }
         0 => cmd("ZPOPMIN").arg(key(g)).done(),
         1 => cmd("ZPOPMAX").arg(key(g)).num(g.position()).done(),
         2 => cmd("ZPOPMIN").arg(key(g)).num(g.below(4)).done(),

@@ -121,7 +121,8 @@ impl Pipeline {
         }
         let Some(inquiry) = request.inquiry() else { return DeliveryStep::Done };
         inquiry.retries += 1;
-        if inquiry.retries > 1 || redirect == Redirect::TryAgain {
+        // A command that has waited is sent again by `retry`, with the rest of its timeout.
+        if inquiry.retries > 1 || redirect == Redirect::TryAgain || inquiry.blocks.is_some() {
             self.retry = Some(redirect);
             return DeliveryStep::Blocked;
         }

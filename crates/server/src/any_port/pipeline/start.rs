@@ -44,6 +44,7 @@ impl Pipeline {
             ForwardPlan::Scatter(_, parts) => parts.iter().all(|part| is_free(&part.slot)),
             ForwardPlan::CrossSlot | ForwardPlan::Refuse(_) | ForwardPlan::Quit => is_settled,
             ForwardPlan::Here
+            | ForwardPlan::Block(..)
             | ForwardPlan::Listen
             | ForwardPlan::Unsubscribe { .. }
             | ForwardPlan::Introduce(_)
@@ -69,6 +70,11 @@ impl Pipeline {
             ForwardPlan::To(slot) => {
                 let inquiry = Inquiry::new(Some(slot), command);
                 self.ask(&routes.node_of(slot), Forwarded::one(inquiry));
+            }
+            ForwardPlan::Block(slot, request) => {
+                let mut inquiry = Inquiry::new(Some(slot), command);
+                inquiry.blocks = Some(Box::new(request));
+                self.ask_alone(&routes.node_of(slot), inquiry, OnSuccess::Nothing);
             }
             ForwardPlan::Scatter(merge, parts) => self.scatter(merge, &parts, routes),
             ForwardPlan::CrossSlot => self.refuse(CROSS_SLOT),
@@ -141,7 +147,7 @@ impl Pipeline {
                 let node = self.end_transaction(here);
                 self.ask_in_transaction(&node, command);
             }
-            ForwardPlan::To(slot) => {
+            ForwardPlan::To(slot) | ForwardPlan::Block(slot, _) => {
                 let node = self.fix_node(routes.node_of(slot), &here);
                 self.ask_in_transaction(&node, command);
             }

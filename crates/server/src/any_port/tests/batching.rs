@@ -3,6 +3,7 @@
 //! come from one simulated node that serves every slot.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use commands::Table;
 use placement::Slot;
@@ -147,7 +148,9 @@ impl Run {
             (0 | 1, Some(id)) => self.carry(id),
             (2 | 3, Some(id)) => self.serve(id),
             (4 | 5, _) => self.deliver(),
-            (6, _) if self.pipeline.is_pausing() => self.pipeline.retry(&self.nodes),
+            (6, _) if self.pipeline.is_pausing() => {
+                self.pipeline.retry(Duration::ZERO, &self.nodes)
+            }
             (6, _) => self.read(),
             (7, _) => self.change(id),
             _ => {}

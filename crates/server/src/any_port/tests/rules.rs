@@ -1,6 +1,7 @@
 //! Single rules of the pipeline, each with the accident it prevents.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use commands::Table;
 
@@ -22,6 +23,8 @@ struct Bench {
     /// Replies that nodes have sent and the pipeline has not read.
     replies: BTreeMap<UpstreamId, Vec<u8>>,
     said: String,
+    /// The time that a command has waited for keys when it is sent again.
+    waited: Duration,
 }
 
 impl Bench {
@@ -39,6 +42,7 @@ impl Bench {
             faults: Vec::new(),
             replies: BTreeMap::new(),
             said: String::new(),
+            waited: Duration::ZERO,
         }
     }
 
@@ -103,7 +107,7 @@ impl Bench {
             if let Some((id, bytes)) = wanted {
                 self.pipeline.receive(id, &bytes, &self.nodes);
             } else if self.pipeline.is_pausing() {
-                self.pipeline.retry(&self.nodes);
+                self.pipeline.retry(self.waited, &self.nodes);
             } else {
                 break;
             }
@@ -187,6 +191,21 @@ fn tryagain_and_ask_are_followed() {
     assert_eq!(bench.run(&["SET a 1", "GET b"]), "+OK $-1");
     let set = bench.nodes.log.iter().find(|ran| ran.words[0] == b"SET").unwrap();
     assert_eq!(set.node, 2, "it was asked there");
+}
+
+#[test]
+fn a_command_that_waits_has_the_connection_alone_and_goes_on_elsewhere() {
+    let mut bench = Bench::new();
+    bench.waited = Duration::from_millis(1_500);
+    bench.faults.push((1, b"-TRYAGAIN soon\r\n"));
+    bench.request(&["BLPOP a 5", "SET b 1"]);
+    bench.connect();
+    assert!(bench.pipeline.is_blocked());
+    assert!(!bench.pipeline.wants_request(), "what follows is not sent");
+    bench.settle();
+    assert!(!bench.pipeline.is_blocked());
+    let ran = bench.ran();
+    assert_eq!(ran, ["BLPOP a 3.500", "SET b 1"]);
 }
 
 #[test]
