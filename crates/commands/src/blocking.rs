@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::serving::{WaitNumber, Wanted};
+use store::StreamId;
 
 use crate::context::Context;
 use crate::strings::Extended;
@@ -26,6 +27,8 @@ pub struct KeyWait {
     pub keys: Box<[Arc<[u8]>]>,
     /// The maximum duration of the wait, from the first run on.
     pub block: Block,
+    /// For XREAD, the ids behind which the wait began, one for each key: `$` means another id later.
+    pub after: Box<[StreamId]>,
 }
 
 /// Returns the index of the first of these keys that has a value of the wanted type, and for which no other connection
@@ -69,7 +72,8 @@ pub(crate) fn wait(
     let host = &mut *context.host;
     let wait = context.session.key_wait.get_or_insert_with(|| {
         let keys = keys.map(|index| Arc::from(args.at(index))).collect();
-        Box::new(KeyWait { number: host.next_wait_number(), wanted, keys, block })
+        let (number, after) = (host.next_wait_number(), Box::default());
+        Box::new(KeyWait { number, wanted, keys, block, after })
     });
     for bytes in &wait.keys {
         let slot = context.keys.key(bytes).slot();

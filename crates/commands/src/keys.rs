@@ -316,7 +316,8 @@ impl<'a> Keys<'a> {
             | Effect::SetFields { key, .. }
             | Effect::InsertElements { key, .. }
             | Effect::SetScores { key, .. }
-            | Effect::AddMembers { key, .. } => {
+            | Effect::AddMembers { key, .. }
+            | Effect::ChangeStream { key, .. } => {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
@@ -496,6 +497,7 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::RemoveScored { key, .. }
         | Effect::AddMembers { key, .. }
         | Effect::RemoveMembers { key, .. }
+        | Effect::ChangeStream { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),

@@ -28,6 +28,7 @@ mod geo; //         GEOADD, GEOSEARCH and the other geo commands.
 mod sets; //        SADD, SMEMBERS and the other set commands.
 mod sort; //        SORT: elements in order, by themselves or by values of other keys.
 mod blocking; //    Commands that wait for keys.
+mod streams; //     XADD, XREADGROUP and the other stream commands.
 mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.

@@ -26,7 +26,7 @@ pub struct Spec {
     pub flags: Flags,
     pub keys: KeySpec,
     /// The index of an argument that says how many keys follow it (`ZUNION 2 a b`); 0 if there is none. These keys come
-    /// after those of `keys`.
+    /// after those of `keys`. [`BEHIND_STREAMS`] for keys behind a word.
     pub key_count_at: usize,
     /// The distance between these keys: 2 if a value follows each.
     pub key_step: usize,
@@ -36,6 +36,10 @@ pub struct Spec {
     pub subcommands: &'static [Spec],
     pub run: Option<Run>,
 }
+
+/// The value of [`Spec::key_count_at`] of commands whose keys stand behind the word STREAMS, followed by as many other
+/// arguments (`XREAD STREAMS a b 0 0`).
+pub(crate) const BEHIND_STREAMS: usize = usize::MAX;
 
 /// The common defaults of commands; each entry of a table overrides what differs.
 pub(crate) const BLANK: Spec = Spec {
@@ -67,6 +71,7 @@ pub enum Group {
     List,
     SortedSet,
     Set,
+    Stream,
     Connection,
     Server,
     Transactions,
@@ -88,6 +93,7 @@ impl Group {
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::Set => "set",
+            Group::Stream => "stream",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Transactions => "transactions",
@@ -276,6 +282,9 @@ impl Spec {
 
     /// Returns the indices of the keys that an argument counts, values between them included; none if it is not a number of arguments that follow.
     pub fn counted_keys(&self, args: Args<'_>) -> Range<usize> {
+        if self.key_count_at == BEHIND_STREAMS {
+            return keys_behind_streams(args);
+        }
         let first = self.key_count_at + 1;
         let count = args.get(self.key_count_at).filter(|_| self.key_count_at > 0);
         let count =
@@ -294,6 +303,26 @@ impl Spec {
         let wanted = self.arity.unsigned_abs() as usize;
         if self.arity < 0 { count >= wanted } else { count == wanted }
     }
+}
+
+/// Returns the indices of the keys of XREAD and XREADGROUP. Only options with their values may stand before the word: a
+/// group may have the name STREAMS.
+fn keys_behind_streams(args: Args<'_>) -> Range<usize> {
+    let mut index = 1;
+    while let Some(word) = args.get(index) {
+        index += match word.to_ascii_lowercase().as_slice() {
+            b"block" | b"count" => 2,
+            b"group" => 3,
+            b"noack" => 1,
+            b"streams" => {
+                let first = index + 1;
+                let rest = args.len() - first;
+                return if rest.is_multiple_of(2) { first..first + rest / 2 } else { 0..0 };
+            }
+            _ => return 0..0,
+        };
+    }
+    0..0
 }
 
 /// All commands, found by name. Created once at start.
@@ -342,6 +371,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::sorted_sets::SPECS,
     crate::geo::SPECS,
     crate::sets::SPECS,
+    crate::streams::SPECS,
     crate::keyspace::remove::SPECS,
     crate::keyspace::rename::SPECS,
     crate::sort::SPECS,

@@ -52,9 +52,12 @@ impl Slots for TestSlots {
         let table = self.tables.entry(slot).or_default();
         let (previous, version) = (table.version(), table.next_version(change.now));
         self.effects.record(slot, previous, version, effect);
-        if let Some((key, wanted)) = Wanted::brought_by(effect)
-            && self.waiters.note_value(key, wanted)
-        {
+        let is_noted = match (effect, Wanted::brought_by(effect)) {
+            (Effect::Clear, _) => self.waiters.note_emptied(slot),
+            (_, Some((key, wanted))) => self.waiters.note_value(key, wanted),
+            (_, None) => false,
+        };
+        if is_noted {
             self.noted.insert(slot);
         }
         table.apply(effect, version, change.touch, &Seed::new(SEED))
@@ -98,10 +101,9 @@ impl TestSlots {
         for bytes in &wait.keys {
             let key = Seed::new(SEED).key(bytes);
             let found = self.tables.get(&key.slot()).and_then(|table| table.peek(&key));
-            let has_value =
-                found.is_some_and(|found| Wanted::of(&found.value()) == Some(wait.wanted));
+            let goes_on = wait.wanted.may_go_on(found.map(|found| found.value()).as_ref());
             self.waiters.leave(key.slot(), bytes, wait.wanted, wait.number);
-            if has_value && self.waiters.note_value(&key, wait.wanted) {
+            if goes_on && self.waiters.note_value(&key, wait.wanted) {
                 self.noted.insert(key.slot());
             }
         }

@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..126usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..147usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -84,6 +84,7 @@ fn line() -> impl Strategy<Value = String> {
         86..100 => list_line(kind - 86, &key, &other, &word, (number, second)),
         103..118 => other_line(kind - 103, &key, &other, &word, (number, second)),
         118..126 => blocking_line(kind - 118, &key, &other, second),
+        126..147 => stream_line(kind - 126, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
 }
@@ -209,6 +210,38 @@ fn blocking_line(kind: usize, key: &str, other: &str, second: i64) -> String {
         5 => format!("BZPOPMIN {key} {other} 0.05"),
         6 => format!("BZPOPMAX {key} 1"),
         _ => format!("BZMPOP 0.1 2 {key} {other} MIN COUNT {second}"),
+    }
+}
+
+fn stream_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    let (number, second) = (number.max(0), second.max(0));
+    let (group, consumer) = (if number % 2 == 0 { "g" } else { "h" }, format!("c{}", second % 3));
+    match kind {
+        0..3 => format!("XADD {key} * f {word} g {number}"),
+        3 => format!("XADD {key} MAXLEN {number} * {word} {second}"),
+        4 => format!("XADD {key} {number}-{second} f {word}"),
+        5 => format!("XTRIM {key} MINID ~ {}", 1_700_000_000_000 + number * 10),
+        6 => format!("XDEL {key} {number}-{second} 1700000000000-0 1700000000000-1"),
+        7 => format!("XSETID {key} {}-{second}", 1_700_000_000_000 + number),
+        8 | 9 => {
+            format!("XGROUP CREATE {key} {group} {} MKSTREAM", if number < 90 { "0" } else { "$" })
+        }
+        10 => format!("XGROUP DESTROY {key} {group}"),
+        11 => format!("XGROUP DELCONSUMER {key} {group} {consumer}"),
+        12 | 13 => format!("XREADGROUP GROUP {group} {consumer} COUNT 2 STREAMS {key} >"),
+        14 => format!("XREADGROUP GROUP {group} {consumer} BLOCK 50 STREAMS {key} {other} > >"),
+        15 => format!("XACK {key} {group} 1700000000000-0 1700000000000-1 {number}-{second}"),
+        16 => format!("XCLAIM {key} {group} {consumer} {number} 1700000000000-0 FORCE"),
+        18 => format!("XDELEX {key} DELREF IDS 2 {number}-{second} 1700000000000-0"),
+        19 => format!("XACKDEL {key} {group} ACKED IDS 2 1700000000000-0 1700000000000-1"),
+        17 => format!("XAUTOCLAIM {key} {group} {consumer} {number} 0 COUNT 2"),
+        _ => format!("XREAD BLOCK 50 STREAMS {key} {other} $ 0"),
     }
 }
 

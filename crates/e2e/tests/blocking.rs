@@ -14,10 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns a reply's text as it is.
 fn text(value: &Value) -> String {
-    match value {
-        Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        other => other.to_string(),
+    if let Value::Bulk(bytes) = value {
+        return String::from_utf8_lossy(bytes).into_owned();
     }
+    value.to_string()
 }
 
 fn node() -> Server {

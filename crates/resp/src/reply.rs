@@ -146,6 +146,17 @@ impl<'o> Reply<'o> {
         self.out.insert(mark, &header);
     }
 
+    /// Makes a map of the `pairs` pairs of replies written since `mark`, as [`Reply::array_since`] an array. In RESP2
+    /// an array of what was written since then, whose number of replies is `len`.
+    pub fn map_since(&mut self, mark: Mark, pairs: usize, len: usize) {
+        let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
+        match self.protocol {
+            Protocol::Resp2 => put_length(&mut header, b'*', len),
+            Protocol::Resp3 => put_length(&mut header, b'%', pairs),
+        }
+        self.out.insert(mark, &header);
+    }
+
     pub fn double(&mut self, number: f64) {
         match self.protocol {
             Protocol::Resp2 => {

@@ -173,6 +173,7 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::List
             | Group::SortedSet
             | Group::Set
+            | Group::Stream
             | Group::Connection
             | Group::Server
             | Group::Cluster

@@ -3,6 +3,7 @@ mod hash; // Fields of hashes.
 mod list; // Elements of lists.
 mod sorted; // Scores of sorted sets.
 mod set; //  Members of sets.
+mod stream; // Records of streams.
 
 use std::sync::Arc;
 
@@ -63,6 +64,9 @@ impl ChangeInProgress<'_> {
             Some(OwnedMemory::Sorted(set)) if set.bytes() >= GARBAGE_FROM_BYTES => {
                 Some(Garbage::Sorted(set))
             }
+            Some(OwnedMemory::Stream(stream)) if stream.bytes() >= GARBAGE_FROM_BYTES => {
+                Some(Garbage::Stream(stream))
+            }
             Some(_) | None => None,
         };
     }
@@ -119,6 +123,7 @@ impl SlotTable {
             Effect::RemoveScored { key, members } => self.remove_scored(change, key, members),
             Effect::AddMembers { key, members } => self.add_members(change, key, members),
             Effect::RemoveMembers { key, members } => self.remove_members(change, key, members),
+            Effect::ChangeStream { key, records } => self.change_stream(change, key, records),
             Effect::Expire { key, at } => self.expire(change, key, *at),
             Effect::Mark { key, mark } => {
                 if let Some(at) = self.locate(key) {
@@ -201,7 +206,8 @@ impl SlotTable {
             StoredValue::Hash(_)
             | StoredValue::List(_)
             | StoredValue::SortedSet(_)
-            | StoredValue::Set(_) => Vec::new(),
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => Vec::new(),
         };
         edit(&mut bytes);
         let value = item_value(&NewValue::Raw(&bytes), change.seed);
@@ -323,6 +329,7 @@ fn item_value<'a>(value: &NewValue<'a>, seed: &Seed) -> ItemValue<'a> {
         NewValue::List(row) => list::list_value(row),
         NewValue::SortedSet(row) => sorted::sorted_value(row, seed),
         NewValue::Set(row) => set::set_value(row, seed),
+        NewValue::Stream(records) => stream::stream_value(records),
     }
 }
 

@@ -23,6 +23,7 @@ impl SlotTable {
             }
             (NewValue::SortedSet(pairs), ItemExtent::More) => Effect::SetScores { key, pairs },
             (NewValue::Set(members), ItemExtent::More) => Effect::AddMembers { key, members },
+            (NewValue::Stream(records), ItemExtent::More) => Effect::ChangeStream { key, records },
             (value, ItemExtent::Whole | ItemExtent::More) => {
                 Effect::Put { key, value: value.clone(), expires_at: item.expires_at }
             }

@@ -3,7 +3,12 @@
 
 use core::hash::{BuildHasher, Hasher};
 
+use containers::{Stream, StreamPosition};
+
 use crate::{Found, HashValue, ListValue, SetValue, SlotTable, SortedSetValue, StoredValue};
+
+/// Length of the portions in which a stream is hashed. A part of the fingerprint.
+const STREAM_PORTION_BYTES: usize = 64 * 1024;
 
 /// The fingerprint of a set of items: 128 bits, combined independently of the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -29,6 +34,7 @@ impl Digest {
                 StoredValue::List(list) => write_elements(list, &mut hasher),
                 StoredValue::SortedSet(set) => hasher.write_u64(sum_of_scores(set, seed)),
                 StoredValue::Set(set) => hasher.write_u64(sum_of_members(set, seed)),
+                StoredValue::Stream(stream) => write_stream(stream, &mut hasher),
             }
             hasher.write_u64(found.expires_at.map_or(0, |at| at.0));
             hasher.finish()
@@ -66,6 +72,17 @@ fn sum_of_scores(set: SortedSetValue<'_>, seed: u64) -> u64 {
         it.member.with_text(|text| hasher.write(text));
     }
     hasher.finish()
+}
+
+/// Writes a stream and its groups, portion by portion: its records do not depend on its blocks.
+fn write_stream(stream: &Stream, hasher: &mut impl Hasher) {
+    let mut portion = Vec::new();
+    let mut position = Some(StreamPosition::Start);
+    while let Some(from) = position {
+        position = stream.copy_some(&from, STREAM_PORTION_BYTES, &mut portion);
+        hasher.write(&portion);
+        portion.clear();
+    }
 }
 
 /// Returns the fingerprint of a set, independent of the order of its members.

@@ -32,6 +32,9 @@ pub enum Effect<'a> {
     AddMembers { key: Key<'a>, members: &'a [u8] },
     /// Removes members of a set, but not all of them: then the effect is `Remove`.
     RemoveMembers { key: Key<'a>, members: &'a [u8] },
+    /// Changes a stream: records in a row (`containers::StreamRecords`). A missing key becomes a stream. A stream may be
+    /// empty, so no record removes the key.
+    ChangeStream { key: Key<'a>, records: &'a [u8] },
     /// Sets or removes the key's expiry time.
     Expire { key: Key<'a>, at: Option<UnixMillis> },
     /// Sets the access mark as `RESTORE` asks; only eviction reads it.

@@ -4,7 +4,7 @@
 //! keeps its tag forever, a new one gets a new tag. Numbers are little-endian; lengths are LEB128. Decoding never
 //! trusts a length beyond the bytes at hand.
 
-use containers::{Row, ScoredRow};
+use containers::{Row, ScoredRow, StreamRecords};
 
 use crate::hash_value::{HashValue, PAIR};
 use crate::item::ItemRef;
@@ -13,7 +13,7 @@ use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::{
     AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, ScoredMember, Seed,
-    StoredValue, StringValue, UnixMillis, Version,
+    StoredValue, Stream, StreamPosition, StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -49,6 +49,7 @@ const SET_SCORES_V1: u8 = 0x2E;
 const REMOVE_SCORED_V1: u8 = 0x2F;
 const ADD_MEMBERS_V1: u8 = 0x38;
 const REMOVE_MEMBERS_V1: u8 = 0x39;
+const CHANGE_STREAM_V1: u8 = 0x3C;
 
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
@@ -57,6 +58,7 @@ const VALUE_HASH: u8 = 3;
 const VALUE_LIST: u8 = 4;
 const VALUE_SORTED_SET: u8 = 6;
 const VALUE_SET: u8 = 5;
+const VALUE_STREAM: u8 = 7;
 
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
@@ -115,10 +117,14 @@ pub fn encode_item_in_parts(
         StoredValue::SortedSet(SortedSetValue::Large(set)) if found.goes_in_parts() => {
             encode_entries(found, set.iter_from(0), ScoredMember::write, out, appended);
         }
+        StoredValue::Stream(stream) if found.goes_in_parts() => {
+            encode_stream(found, stream, out, appended);
+        }
         StoredValue::Hash(_)
         | StoredValue::List(_)
         | StoredValue::Set(_)
         | StoredValue::SortedSet(_)
+        | StoredValue::Stream(_)
         | StoredValue::String(_) => {
             encode_item(found, out);
             appended(out);
@@ -148,6 +154,25 @@ fn encode_entries<E>(
     }
 }
 
+/// Appends the records of a stream in several parts.
+fn encode_stream(
+    found: &Found<'_>,
+    stream: &Stream,
+    out: &mut Vec<u8>,
+    mut appended: impl FnMut(&mut Vec<u8>),
+) {
+    let mut records = Vec::new();
+    let mut extent = ItemExtent::Whole;
+    let mut position = Some(StreamPosition::Start);
+    while let Some(from) = position {
+        position = stream.copy_some(&from, PART_BYTES, &mut records);
+        encode_item_part(found, &records, extent, out);
+        appended(out);
+        records.clear();
+        extent = ItemExtent::More;
+    }
+}
+
 /// Appends elements of a container: its first ones, which replace a present value, or more of them.
 pub fn encode_item_part(found: &Found<'_>, row: &[u8], extent: ItemExtent, out: &mut Vec<u8>) {
     let tag = match extent {
@@ -166,6 +191,7 @@ fn value_tag(found: &Found<'_>) -> u8 {
         StoredValue::List(_) => VALUE_LIST,
         StoredValue::Set(_) => VALUE_SET,
         StoredValue::SortedSet(_) => VALUE_SORTED_SET,
+        StoredValue::Stream(_) => VALUE_STREAM,
     }
 }
 
@@ -229,6 +255,7 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
         Effect::RemoveMembers { key, members } => {
             put_key_bytes(out, REMOVE_MEMBERS_V1, key, members);
         }
+        Effect::ChangeStream { key, records } => put_key_bytes(out, CHANGE_STREAM_V1, key, records),
         Effect::Expire { key, at } => {
             put_tag_key(out, EXPIRE_V1, key);
             put_expiry(out, *at);
@@ -286,6 +313,9 @@ pub fn decode_effect<'a>(
         ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
         REMOVE_MEMBERS_V1 => {
             Effect::RemoveMembers { key: input.key(seed)?, members: input.row(MEMBER)? }
+        }
+        CHANGE_STREAM_V1 => {
+            Effect::ChangeStream { key: input.key(seed)?, records: input.stream_changes()? }
         }
         EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
         MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
@@ -354,6 +384,7 @@ fn put_new_value(out: &mut Vec<u8>, value: &NewValue<'_>) {
         NewValue::List(row) => put_string(out, VALUE_LIST, row),
         NewValue::SortedSet(row) => put_string(out, VALUE_SORTED_SET, row),
         NewValue::Set(row) => put_string(out, VALUE_SET, row),
+        NewValue::Stream(records) => put_string(out, VALUE_STREAM, records),
     }
 }
 
@@ -384,6 +415,11 @@ fn put_stored_value(out: &mut Vec<u8>, item: ItemRef<'_>) {
             out.push(VALUE_SET);
             put_varint(out, set.row_len() as u64);
             set.write_row(out);
+        }
+        StoredValue::Stream(stream) => {
+            let mut records = Vec::new();
+            stream.write_records(&mut records);
+            put_string(out, VALUE_STREAM, &records);
         }
     }
 }
@@ -457,6 +493,18 @@ impl<'a> ByteReader<'a> {
         ScoredRow::check(bytes).map(ScoredRow::bytes).map_err(|_| DecodeError::BadNumber)
     }
 
+    /// Reads a stream, or a part of one.
+    fn stream_parts(&mut self) -> Result<&'a [u8], DecodeError> {
+        let records = StreamRecords::check_parts(self.bytes()?);
+        records.map(StreamRecords::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
+    /// Reads changes of a stream.
+    fn stream_changes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let records = StreamRecords::check_changes(self.bytes()?);
+        records.map(StreamRecords::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
     pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.u8()? {
             0 => Ok(false),
@@ -499,6 +547,7 @@ impl<'a> ByteReader<'a> {
             VALUE_LIST => Ok(NewValue::List(self.row(1)?)),
             VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
             VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),
+            VALUE_STREAM => Ok(NewValue::Stream(self.stream_parts()?)),
             tag => Err(DecodeError::UnknownTag(tag)),
         }
     }

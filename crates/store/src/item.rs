@@ -16,14 +16,15 @@
 //! The expiry time is not stored here but beside the entry in `segment.rs`.
 #![expect(unsafe_code, reason = "an item is a variable-length block behind a 48-bit pointer")]
 
-mod list; // The large list of an item.
+mod list; //   The large list of an item.
+mod stream; // The stream of an item.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use std::alloc::{self, Layout};
 use std::sync::Arc;
 
-use containers::{List, Row, ScoredRow, SortedSet, Table, block_bytes};
+use containers::{List, Row, ScoredRow, SortedSet, Stream, Table, block_bytes};
 
 use crate::access::AccessMark;
 use crate::hash_value::{HashValue, PAIR};
@@ -81,6 +82,8 @@ enum ValueKind {
     PackedSet = 14,
     /// A set: a pointer from `Box<Table>::into_raw`, which the item owns.
     SetTable = 15,
+    /// A stream: a pointer from `Box<Stream>::into_raw`, which the item owns (`item/stream.rs`).
+    Stream = 16,
 }
 
 impl ValueKind {
@@ -96,13 +99,14 @@ pub(crate) enum OwnedMemory {
     Table(Box<Table>),
     List(Box<List>),
     Sorted(Box<SortedSet>),
+    Stream(Box<Stream>),
 }
 
 /// An owned item. Dropping it frees the block.
 pub(crate) struct Item(NonNull<u8>);
 
-// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>`, `Box<List>` and
-// `Box<SortedSet>` inside are `Send`.
+// SAFETY: an item owns its block and has no ties to a thread; `Arc<Vec<u8>>`, `Box<Table>`, `Box<List>`,
+// `Box<SortedSet>` and `Box<Stream>` inside are `Send`.
 unsafe impl Send for Item {}
 
 /// The lengths that decide a block's form and size.
@@ -192,7 +196,8 @@ impl Item {
             | ValueKind::Sorted
             | ValueKind::IntegerSet
             | ValueKind::PackedSet
-            | ValueKind::SetTable => None,
+            | ValueKind::SetTable
+            | ValueKind::Stream => None,
         }
     }
 
@@ -363,6 +368,11 @@ impl Item {
                 self.write_at(at, &address.to_ne_bytes());
                 ValueKind::SetTable
             }
+            ItemValue::Stream(stream) => {
+                let address = Box::into_raw(stream).expose_provenance() as u64;
+                self.write_at(at, &address.to_ne_bytes());
+                ValueKind::Stream
+            }
         };
         self.write_at(KIND_AT, &[kind as u8 | long_bit(shape)]);
     }
@@ -392,6 +402,7 @@ impl Item {
             ValueKind::HashTable | ValueKind::SetTable => self.take_table().map(OwnedMemory::Table),
             ValueKind::LargeList => self.take_list().map(OwnedMemory::List),
             ValueKind::Sorted => self.take_sorted().map(OwnedMemory::Sorted),
+            ValueKind::Stream => self.take_stream().map(OwnedMemory::Stream),
         }
     }
 }
@@ -457,6 +468,7 @@ impl<'a> ItemRef<'a> {
                 StoredValue::Set(SetValue::Packed(Row::new(row, MEMBER)))
             }
             ValueKind::SetTable => StoredValue::Set(SetValue::Table(self.table())),
+            ValueKind::Stream => StoredValue::Stream(self.stream()),
             ValueKind::Plain | ValueKind::Raw | ValueKind::Integer | ValueKind::Shared => {
                 StoredValue::String(self.string().expect("one of the kinds of strings"))
             }
@@ -484,6 +496,7 @@ impl<'a> ItemRef<'a> {
             | ValueKind::PackedSorted
             | ValueKind::Sorted => None,
             ValueKind::IntegerSet | ValueKind::PackedSet | ValueKind::SetTable => None,
+            ValueKind::Stream => None,
         }
     }
 
@@ -500,6 +513,7 @@ impl<'a> ItemRef<'a> {
             ValueKind::HashTable | ValueKind::SetTable => Encoding::Hashtable,
             ValueKind::IntegerSet => Encoding::Intset,
             ValueKind::PackedSet => Encoding::Listpack,
+            ValueKind::Stream => Encoding::Stream,
         }
     }
 
@@ -531,6 +545,7 @@ impl<'a> ItemRef<'a> {
             ValueKind::LargeList => block + self.list().bytes(),
             ValueKind::Sorted => block + self.sorted().bytes(),
             ValueKind::HashTable | ValueKind::SetTable => block + self.table().bytes(),
+            ValueKind::Stream => block + self.stream().bytes(),
         }
     }
 
@@ -570,6 +585,7 @@ impl<'a> ItemRef<'a> {
             13 => ValueKind::IntegerSet,
             14 => ValueKind::PackedSet,
             15 => ValueKind::SetTable,
+            16 => ValueKind::Stream,
             other => unreachable!("an item of kind {other} was never written"),
         }
     }
@@ -663,7 +679,7 @@ fn stored_len(value: &ItemValue<'_>) -> usize {
         ItemValue::PackedSorted(row) => row.len(),
         ItemValue::Sorted(_) => size_of::<u64>(),
         ItemValue::IntegerSet(row) | ItemValue::PackedSet(row) => row.len(),
-        ItemValue::SetTable(_) => size_of::<u64>(),
+        ItemValue::SetTable(_) | ItemValue::Stream(_) => size_of::<u64>(),
     }
 }
 

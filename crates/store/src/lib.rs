@@ -31,8 +31,9 @@ mod prefetch; //    Prefetches a cache line before it is needed.
 
 pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
 pub use containers::{
-    Element, MalformedRow, Row, Score, ScoredMember, ScoredRow, Table, TablePosition, block_bytes,
-    compare_texts,
+    Consumer, Element, Group, MalformedRow, PendingEntry, Row, Score, ScoredMember, ScoredRow,
+    Stream, StreamEntry, StreamId, StreamPosition, StreamRecord, StreamRecords, Table,
+    TablePosition, block_bytes, compare_texts,
 };
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use containers::{List, SortedSet, Table};
+use containers::{List, SortedSet, Stream, Table};
 
 use crate::index::{At, Index};
 use crate::item::ItemRef;
@@ -83,6 +83,7 @@ impl<'a> Found<'a> {
             | StoredValue::String(_) => false,
             StoredValue::Set(SetValue::Table(table)) => table.bytes() > PARTS_FROM_BYTES,
             StoredValue::Set(SetValue::Integers(_) | SetValue::Packed(_)) => false,
+            StoredValue::Stream(stream) => stream.bytes() > PARTS_FROM_BYTES,
         }
     }
 
@@ -112,6 +113,8 @@ pub enum Garbage {
     List(Box<List>),
     /// A large sorted set.
     Sorted(Box<SortedSet>),
+    /// A large stream, or what was removed from one.
+    Stream(Box<Stream>),
     /// A slot's whole content.
     Items(Box<Items>),
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use containers::{List, SortedSet, Table};
+use containers::{List, SortedSet, Stream, Table};
 
 use crate::hash_value::HashValue;
 use crate::item::SharedValue;
@@ -23,6 +23,7 @@ pub enum StoredValue<'a> {
     List(ListValue<'a>),
     SortedSet(SortedSetValue<'a>),
     Set(SetValue<'a>),
+    Stream(&'a Stream),
 }
 
 /// A string in the store, borrowed while the slot is locked.
@@ -47,6 +48,7 @@ pub enum Encoding {
     Quicklist,
     Skiplist,
     Intset,
+    Stream,
 }
 
 impl Encoding {
@@ -60,6 +62,7 @@ impl Encoding {
             Encoding::Quicklist => "quicklist",
             Encoding::Skiplist => "skiplist",
             Encoding::Intset => "intset",
+            Encoding::Stream => "stream",
         }
     }
 }
@@ -106,6 +109,8 @@ pub enum NewValue<'a> {
     SortedSet(&'a [u8]),
     /// A set: its members in a row, none twice.
     Set(&'a [u8]),
+    /// A stream: its records in a row (`containers::StreamRecords`), none of them a removal.
+    Stream(&'a [u8]),
 }
 
 /// A value in the form in which an item keeps it.
@@ -124,6 +129,7 @@ pub(crate) enum ItemValue<'a> {
     IntegerSet(Cow<'a, [u8]>),
     PackedSet(Cow<'a, [u8]>),
     SetTable(Box<Table>),
+    Stream(Box<Stream>),
 }
 
 fn decimal_len(number: i64) -> usize {

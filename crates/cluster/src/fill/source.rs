@@ -8,7 +8,8 @@ use std::sync::Arc;
 use placement::{Hashmask, Slot};
 use store::{
     Found, HashValue, ItemExtent, ListValue, ScanPosition, Seed, SetValue, SlotTable, StoredValue,
-    StringValue, TablePosition, Version, encode_item, encode_item_part, encode_item_without_value,
+    StreamPosition, StringValue, TablePosition, Version, encode_item, encode_item_part,
+    encode_item_without_value,
 };
 
 use crate::balance::MoveId;
@@ -98,8 +99,16 @@ struct LargeItem {
 /// A large container that is being copied, from its present content.
 struct ContainerCopy {
     key: Vec<u8>,
-    /// The resume point: all fields before it are sent. That of a list is in the downstream: writes move it.
-    from: TablePosition,
+    from: ResumePoint,
+}
+
+/// The point to continue a copy from: all that lies before it is sent. That of a list is in the downstream: writes move
+/// it.
+#[derive(Clone, PartialEq, Eq)]
+enum ResumePoint {
+    Start,
+    Table(TablePosition),
+    Stream(StreamPosition),
 }
 
 impl FillSource {
@@ -266,8 +275,8 @@ impl FillSource {
             return self.send_elements((copy, &found, list), downstream, slot, outbox);
         }
         let ContainerCopy { key, from } = copy;
-        let Some((row, next)) = next_part(&found, seed, from) else { return };
-        self.send_container_part(&found, &row, from == TablePosition::START, slot, outbox);
+        let Some((row, next)) = next_part(&found, seed, &from) else { return };
+        self.send_container_part(&found, &row, from == ResumePoint::Start, slot, outbox);
         if let Some(from) = next {
             self.containers.push_front(ContainerCopy { key, from });
         }
@@ -339,7 +348,7 @@ impl FillSource {
                 let version = found.item.version();
                 if version > self.newer_than && found.goes_in_parts() {
                     // Written since or not: changes to it are not shipped before the walk has reached it.
-                    let (key, from) = (found.item.key().to_vec(), TablePosition::START);
+                    let (key, from) = (found.item.key().to_vec(), ResumePoint::Start);
                     if let StoredValue::List(_) = found.value() {
                         downstream.begin_list(&key);
                     }
@@ -391,13 +400,28 @@ impl FillSource {
     }
 }
 
-/// Returns the next elements of a large container in a row, and the position behind them; `None` for another value.
+/// Returns the next elements of a large container in a row, and the position behind them; `None` for another value, and
+/// for a container of another type than the one whose copy was begun: that one was shipped as a whole.
 fn next_part(
     found: &Found<'_>,
     seed: &Seed,
-    from: TablePosition,
-) -> Option<(Vec<u8>, Option<TablePosition>)> {
+    from: &ResumePoint,
+) -> Option<(Vec<u8>, Option<ResumePoint>)> {
     let mut row = Vec::new();
+    if let StoredValue::Stream(stream) = found.value() {
+        let from = match from {
+            ResumePoint::Start => &StreamPosition::Start,
+            ResumePoint::Stream(position) => position,
+            ResumePoint::Table(_) => return None,
+        };
+        let next = stream.copy_some(from, CHUNK_BYTES, &mut row);
+        return Some((row, next.map(ResumePoint::Stream)));
+    }
+    let from = match from {
+        ResumePoint::Start => TablePosition::START,
+        ResumePoint::Table(position) => *position,
+        ResumePoint::Stream(_) => return None,
+    };
     let next = match found.value() {
         StoredValue::Hash(HashValue::Table(table)) | StoredValue::Set(SetValue::Table(table)) => {
             table.scan(seed, from, |entry| {
@@ -412,9 +436,10 @@ fn next_part(
         StoredValue::Hash(_)
         | StoredValue::List(_)
         | StoredValue::Set(_)
+        | StoredValue::Stream(_)
         | StoredValue::String(_) => return None,
     };
-    Some((row, next))
+    Some((row, next.map(ResumePoint::Table)))
 }
 
 /// Sends the slot's tombstones since the split brain. They go before the items: a key that exists again by then

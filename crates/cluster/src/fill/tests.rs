@@ -4,6 +4,7 @@
 mod lists; // Lists, whose indices move while they are copied.
 mod sorted; // Sorted sets.
 mod sets; // Fills with large sets.
+mod streams; // Streams and their groups.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{

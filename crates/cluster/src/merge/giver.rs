@@ -306,11 +306,13 @@ fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
         StoredValue::List(list) if found.goes_in_parts() => Arc::new(list.to_row()),
         StoredValue::SortedSet(set) if found.goes_in_parts() => Arc::new(set.to_row()),
         StoredValue::Set(set) if found.goes_in_parts() => Arc::new(set.to_row()),
+        StoredValue::Stream(stream) if found.goes_in_parts() => Arc::new(stream.to_records()),
         StoredValue::String(_)
         | StoredValue::Hash(_)
         | StoredValue::List(_)
         | StoredValue::SortedSet(_)
-        | StoredValue::Set(_) => return None,
+        | StoredValue::Set(_)
+        | StoredValue::Stream(_) => return None,
     };
     let (key, version) = (found.item.key().to_vec(), found.item.version());
     Some(LargeMergedItem { key, version, value, sent: 0 })

@@ -3,7 +3,7 @@
 
 use store::{
     Cause, DivergenceLog, Effect, Found, Key, NewValue, Row, ScoredRow, Seed, SlotTable,
-    StoredValue, Version,
+    StoredValue, StreamRecords, Version,
 };
 
 use super::change::{ChangeBatch, MergedChange};
@@ -125,6 +125,10 @@ fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>>
             ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))
         }
         NewValue::Set(_) => Row::check(pieces, 1).ok().map(|row| NewValue::Set(row.bytes())),
+        NewValue::Stream(_) => {
+            let records = StreamRecords::check_parts(pieces).ok();
+            records.map(|records| NewValue::Stream(records.bytes()))
+        }
         NewValue::Plain(_) | NewValue::Raw(_) | NewValue::Integer(_) | NewValue::Shared(_) => {
             Some(NewValue::Shared(std::sync::Arc::new(pieces.to_vec())))
         }
@@ -251,12 +255,16 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
             return set.equals_row(row, seed);
         }
         (StoredValue::Set(set), NewValue::Set(row)) => return set.equals_row(row, seed),
+        (StoredValue::Stream(stream), NewValue::Stream(records)) => {
+            return stream.to_records() == *records;
+        }
         (StoredValue::String(string), _) => string.to_bytes(),
         (
             StoredValue::Hash(_)
             | StoredValue::List(_)
             | StoredValue::SortedSet(_)
-            | StoredValue::Set(_),
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_),
             _,
         ) => return false,
     };
@@ -265,6 +273,7 @@ fn is_same(here: &Found<'_>, there: &NewItem<'_>, seed: &Seed) -> bool {
         NewValue::Shared(bytes) => *ours == ***bytes,
         NewValue::Integer(number) => *ours == *number.to_string().as_bytes(),
         NewValue::Hash(_) | NewValue::List(_) | NewValue::SortedSet(_) | NewValue::Set(_) => false,
+        NewValue::Stream(_) => false,
     }
 }
 
@@ -287,6 +296,7 @@ fn stored_len(found: &Found<'_>) -> usize {
         StoredValue::List(list) => list.row_len(),
         StoredValue::SortedSet(set) => set.row_len(),
         StoredValue::Set(set) => set.row_len(),
+        StoredValue::Stream(stream) => stream.records_len(),
     }
 }
 
@@ -300,7 +310,7 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         | NewValue::Raw(value)
         | NewValue::Hash(value)
         | NewValue::List(value) => value.len(),
-        NewValue::SortedSet(value) | NewValue::Set(value) => value.len(),
+        NewValue::SortedSet(value) | NewValue::Set(value) | NewValue::Stream(value) => value.len(),
         NewValue::Shared(value) => value.len(),
         NewValue::Integer(number) => number.to_string().len(),
     };

@@ -64,6 +64,7 @@ impl ListCopies {
             | Effect::RemoveScored { .. }
             | Effect::AddMembers { .. }
             | Effect::RemoveMembers { .. }
+            | Effect::ChangeStream { .. }
             | Effect::Remove { .. }
             | Effect::Clear => {
                 self.end(key);

@@ -65,6 +65,7 @@ impl Past {
                 | Effect::RemoveScored { .. }
                 | Effect::AddMembers { .. }
                 | Effect::RemoveMembers { .. }
+                | Effect::ChangeStream { .. }
                 | Effect::Expire { .. }
                 | Effect::Mark { .. } => {}
             }

@@ -11,13 +11,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use placement::Slot;
-use store::{Effect, Key, NewValue, StoredValue};
+use store::{Effect, Key, NewValue, StoredValue, StreamRecord, StreamRecords};
 
 /// The type of value that a blocked command waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Wanted {
     List,
     SortedSet,
+    /// Entries of a stream, which all readers get.
+    Stream,
+    /// Entries of a stream that one consumer of a group gets: the hash of the group's name. Also the end of that group.
+    StreamGroup(u64),
 }
 
 impl Wanted {
@@ -26,7 +30,19 @@ impl Wanted {
         match value {
             StoredValue::List(_) => Some(Wanted::List),
             StoredValue::SortedSet(_) => Some(Wanted::SortedSet),
+            StoredValue::Stream(_) => Some(Wanted::Stream),
             StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Set(_) => None,
+        }
+    }
+
+    /// Returns whether the next in line may be served when a connection has left, by the value of the key.
+    pub fn may_go_on(self, value: Option<&StoredValue<'_>>) -> bool {
+        match self {
+            Wanted::List | Wanted::SortedSet => value.and_then(Wanted::of) == Some(self),
+            // All were woken.
+            Wanted::Stream => false,
+            // If the stream or the group is gone, each of them gets an error.
+            Wanted::StreamGroup(_) => true,
         }
     }
 
@@ -39,8 +55,13 @@ impl Wanted {
             | Effect::Put { key, value: NewValue::SortedSet(_), .. } => {
                 Some((key, Wanted::SortedSet))
             }
-            Effect::Put { .. }
-            | Effect::Append { .. }
+            Effect::ChangeStream { key, records } => StreamRecords::new(records)
+                .iter()
+                .any(|it| may_serve(&it))
+                .then_some((key, Wanted::Stream)),
+            // It may take the stream away from a group that waits.
+            Effect::Put { key, .. } | Effect::Remove { key, .. } => Some((key, Wanted::Stream)),
+            Effect::Append { .. }
             | Effect::Overwrite { .. }
             | Effect::SetFields { .. }
             | Effect::RemoveFields { .. }
@@ -51,7 +72,6 @@ impl Wanted {
             | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
-            | Effect::Remove { .. }
             | Effect::Clear => None,
         }
     }
@@ -59,8 +79,25 @@ impl Wanted {
     /// Returns whether a value ends the wait of all connections in line, because none of them takes anything away.
     fn serves_all(self) -> bool {
         match self {
-            Wanted::List | Wanted::SortedSet => false,
+            Wanted::List | Wanted::SortedSet | Wanted::StreamGroup(_) => false,
+            Wanted::Stream => true,
         }
+    }
+}
+
+/// Returns whether a change of a stream may end a wait: it adds an entry, or changes what a group has read.
+fn may_serve(record: &StreamRecord<'_>) -> bool {
+    match record {
+        StreamRecord::Entry { .. } | StreamRecord::Group { .. } | StreamRecord::RemoveGroup => true,
+        StreamRecord::Head { .. }
+        | StreamRecord::InGroup { .. }
+        | StreamRecord::Consumer { .. }
+        | StreamRecord::OfConsumer { .. }
+        | StreamRecord::Pending { .. }
+        | StreamRecord::RemoveEntry { .. }
+        | StreamRecord::Trim { .. }
+        | StreamRecord::RemoveConsumer
+        | StreamRecord::RemovePending { .. } => false,
     }
 }
 
@@ -137,14 +174,47 @@ impl KeyWaiters {
         first.is_some_and(|(first, _)| number.is_none_or(|number| first.number < number))
     }
 
-    /// Records that a key may have got such a value. Returns whether anybody waits for it.
+    /// Records that a key may have got such a value, and with it, unless the value is for one group, may serve or end the
+    /// groups of its stream. Returns whether anybody waits for it.
     pub fn note_value(&mut self, key: &Key<'_>, wanted: Wanted) -> bool {
-        let line = Line::at(key, wanted);
+        let is_noted = self.note_line(Line::at(key, wanted));
+        let is_for_one = matches!(wanted, Wanted::StreamGroup(_));
+        is_noted | (!is_for_one && self.note_groups(key))
+    }
+
+    /// Records that the slot was emptied: groups that connections wait for may be gone. Returns whether there are any.
+    pub fn note_emptied(&mut self, slot: Slot) -> bool {
+        let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
+        let is_group = |line: &&Line| matches!(line.wanted, Wanted::StreamGroup(_));
+        let mut lines: Vec<Line> = lines.filter(is_group).cloned().collect();
+        lines.dedup();
+        let is_noted = !lines.is_empty();
+        self.ready.append(&mut lines);
+        is_noted
+    }
+
+    fn note_line(&mut self, line: Line) -> bool {
         let is_awaited = self.places.range(line.places()).next().is_some();
         if is_awaited {
             self.ready.push(line);
         }
         is_awaited
+    }
+
+    /// Records that all groups of a stream may be ready.
+    fn note_groups(&mut self, key: &Key<'_>) -> bool {
+        let end = Line::at(key, Wanted::StreamGroup(u64::MAX)).places().into_inner().1;
+        let mut is_noted = false;
+        let mut next = Some(Wanted::StreamGroup(0));
+        while let Some(first) = next {
+            let begin = Line::at(key, first).places().into_inner().0;
+            let Some((place, _)) = self.places.range(begin..=end.clone()).next() else { break };
+            let Wanted::StreamGroup(group) = place.line.wanted else { break };
+            self.ready.push(place.line.clone());
+            is_noted = true;
+            next = group.checked_add(1).map(Wanted::StreamGroup);
+        }
+        is_noted
     }
 
     /// Returns the connections to be woken for the keys of a slot that are ready, and marks them as woken.
@@ -273,6 +343,48 @@ mod tests {
         assert!(note(&mut waiters, "{k}k", Wanted::List));
         assert_eq!(woken(&mut waiters, "{k}"), [1, 3]);
         assert_eq!(woken(&mut waiters, "j"), [4], "that is another slot");
+    }
+
+    #[test]
+    fn a_stream_wakes_all_readers_and_the_first_of_each_group() {
+        let mut waiters = KeyWaiters::default();
+        let groups = [Wanted::StreamGroup(7), Wanted::StreamGroup(u64::MAX)];
+        for client in [1, 2, 3, 4, 5, 6] {
+            let wanted = if client < 3 { Wanted::Stream } else { groups[client as usize % 2] };
+            enter(&mut waiters, "{k}", wanted, client);
+        }
+        enter(&mut waiters, "l{k}", groups[0], 7);
+        enter(&mut waiters, "elsewhere", groups[0], 8);
+        assert!(note(&mut waiters, "{k}", Wanted::Stream));
+        assert_eq!(woken(&mut waiters, "{k}"), [1, 2, 4, 3]);
+        let slot = key("{k}").slot();
+        waiters.leave(slot, &Arc::from(&b"{k}"[..]), groups[0], WaitNumber(4));
+        assert!(note(&mut waiters, "{k}", groups[0]));
+        assert_eq!(woken(&mut waiters, "{k}"), [6]);
+        // Another type took the place of the stream.
+        enter(&mut waiters, "{k}", groups[1], 3);
+        assert!(note(&mut waiters, "{k}", Wanted::List));
+        assert_eq!(woken(&mut waiters, "{k}"), [3]);
+        assert!(waiters.note_emptied(slot));
+        assert_eq!(woken(&mut waiters, "{k}"), [7]);
+        assert_eq!(woken(&mut waiters, "elsewhere"), NOBODY, "that slot was not emptied");
+    }
+
+    #[test]
+    fn only_what_may_serve_somebody_wakes_readers_of_a_stream() {
+        let seed = store::Seed::new(1);
+        let key = seed.key(b"k");
+        let wakes = |record: StreamRecord<'_>| {
+            let mut records = Vec::new();
+            record.write(&mut records);
+            Wanted::brought_by(&Effect::ChangeStream { key, records: &records }).is_some()
+        };
+        let id = store::StreamId::MIN;
+        assert!(wakes(StreamRecord::Entry { id, pairs: &[] }));
+        assert!(wakes(StreamRecord::Group { name: b"g", last_id: id, entries_read: None }));
+        assert!(wakes(StreamRecord::RemoveGroup));
+        assert!(!wakes(StreamRecord::RemovePending { id }));
+        assert!(!wakes(StreamRecord::Trim { id }));
     }
 
     #[test]

@@ -38,6 +38,9 @@ pub(super) fn enter_line<P: ServingPlane>(
 /// Records what an effect has brought to a slot with waiting connections. Returns whether somebody waits for it.
 #[cold]
 pub(super) fn note_effect<P: ServingPlane>(plane: &P, slot: Slot, effect: &Effect<'_>) -> bool {
+    if let Effect::Clear = effect {
+        return plane.with_waiters(slot, |waiters| waiters.note_emptied(slot));
+    }
     let Some((key, wanted)) = Wanted::brought_by(effect) else { return false };
     plane.with_waiters(slot, |waiters| waiters.note_value(key, wanted))
 }
@@ -67,10 +70,10 @@ pub fn leave_line<P: ServingPlane>(plane: &P, key: &Arc<[u8]>, wanted: Wanted, n
     let slot = hashed.slot();
     let mut state = plane.lock_slot(slot);
     let found = state.table.peek(&hashed);
-    let has_value = found.is_some_and(|found| Wanted::of(&found.value()) == Some(wanted));
+    let goes_on = wanted.may_go_on(found.map(|found| found.value()).as_ref());
     let is_empty = plane.with_waiters(slot, |waiters| {
         waiters.leave(slot, key, wanted, number);
-        if has_value {
+        if goes_on {
             waiters.note_value(&hashed, wanted);
         }
         waiters.is_empty(slot)

@@ -171,6 +171,7 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::RemoveScored { key, .. }
         | Effect::AddMembers { key, .. }
         | Effect::RemoveMembers { key, .. }
+        | Effect::ChangeStream { key, .. }
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(*key),

@@ -54,6 +54,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("list", spec.group == Group::List || sorts),
         ("sortedset", spec.group == Group::SortedSet || sorts),
         ("set", spec.group == Group::Set || sorts),
+        ("stream", spec.group == Group::Stream && spec.name != "help"),
         ("pubsub", spec.group == Group::PubSub && spec.name != "help"),
         ("admin", is_admin),
         ("fast", fast),
@@ -106,6 +107,14 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("sinterstore" | "sunionstore" | "sdiffstore", _) => READS,
         ("spop", _) | ("smove", 0) => TAKES,
         ("smove", 1) => EXTENDS,
+        ("xadd" | "xack" | "xclaim" | "xsetid" | "xgroup|setid", _) => MODIFIES,
+        ("xgroup|create" | "xgroup|createconsumer", _) => EXTENDS,
+        ("xdel" | "xdelex" | "xackdel" | "xtrim" | "xgroup|delconsumer" | "xgroup|destroy", _) => {
+            REMOVES_FROM
+        }
+        ("xautoclaim", _) => TAKES,
+        ("xreadgroup", _) => READS,
+        ("xlen", _) => LOOKS,
         ("set" | "bitfield", _) => DEPENDS,
         ("mset" | "msetex" | "psetex" | "setex" | "restore", _)
         | ("bitop", 0)
@@ -192,6 +201,7 @@ pub(super) fn tips(spec: &Spec) -> KeyFlags {
         | "object|idletime"
         | "object|refcount" => VARIES,
         "spop" | "srandmember" | "sscan" => VARIES,
+        "xadd" | "xtrim" | "xclaim" | "xautoclaim" | "xpending" | "xinfo|consumers" => VARIES,
         "smembers" | "sinter" | "sunion" | "sdiff" => ORDER_VARIES,
         "command" | "command|info" | "command|docs" | "command|list" => ORDER_VARIES,
         _ => &[],

@@ -4,7 +4,7 @@ use resp::Reply;
 
 use super::{facts, find};
 use crate::context::Context;
-use crate::spec::{KeySpec, Spec, Table};
+use crate::spec::{BEHIND_STREAMS, KeySpec, Spec, Table};
 use crate::{Error, Flag};
 
 pub(super) fn all(context: &mut Context<'_>) -> Result<(), Error> {
@@ -195,6 +195,20 @@ fn counted_keys(reply: &mut Reply<'_>, spec: &Spec, number: usize) {
     reply.set(access.len());
     access.iter().for_each(|word| reply.simple(word));
     reply.bulk(b"begin_search");
+    if spec.key_count_at == BEHIND_STREAMS {
+        reply.map(2);
+        reply.bulk(b"type");
+        reply.bulk(b"keyword");
+        reply.bulk(b"spec");
+        reply.map(2);
+        reply.bulk(b"keyword");
+        reply.bulk(b"STREAMS");
+        reply.bulk(b"startfrom");
+        // Behind the words of GROUP, which may be this word, too.
+        reply.integer(if spec.name == "xreadgroup" { 4 } else { 1 });
+        reply.bulk(b"find_keys");
+        return search(reply, "range", &[("lastkey", -1), ("keystep", 1), ("limit", 2)]);
+    }
     search(reply, "index", &[("index", i64::try_from(spec.key_count_at).unwrap_or(0))]);
     reply.bulk(b"find_keys");
     let key_step = i64::try_from(spec.key_step).unwrap_or(1);
@@ -222,6 +236,7 @@ fn note(spec: &Spec) -> Option<&'static str> {
              replicas",
         ),
         "getex" => Some("RW and UPDATE because it changes the TTL"),
+        "xadd" => Some("UPDATE instead of INSERT because of the optional trimming feature"),
         "bitfield" => Some("This command allows both access and modification of the key"),
         _ => None,
     }

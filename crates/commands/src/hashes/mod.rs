@@ -197,7 +197,8 @@ fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
         StoredValue::String(_)
         | StoredValue::List(_)
         | StoredValue::SortedSet(_)
-        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
+        | StoredValue::Set(_)
+        | StoredValue::Stream(_) => Err(Error::WRONG_TYPE),
     }
 }
 

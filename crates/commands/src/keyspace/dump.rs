@@ -85,6 +85,7 @@ fn restore_as(
         RestoredValue::List(row) => NewValue::List(row),
         RestoredValue::SortedSet(row) => NewValue::SortedSet(row),
         RestoredValue::Set(row) => NewValue::Set(row),
+        RestoredValue::Stream(records) => NewValue::Stream(records),
     };
     context.keys.replace_key(key, value, expires_at);
     if let Some(mark) = mark {

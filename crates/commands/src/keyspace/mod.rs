@@ -24,5 +24,6 @@ fn type_name(value: StoredValue<'_>) -> &'static str {
         StoredValue::List(_) => "list",
         StoredValue::SortedSet(_) => "zset",
         StoredValue::Set(_) => "set",
+        StoredValue::Stream(_) => "stream",
     }
 }

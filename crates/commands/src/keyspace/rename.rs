@@ -68,6 +68,8 @@ enum OwnedValue {
     SortedSet(Vec<u8>),
     /// The members of a set, in a row.
     Set(Vec<u8>),
+    /// A stream as records.
+    Stream(Vec<u8>),
 }
 
 impl Moving {
@@ -97,6 +99,10 @@ impl Moving {
                 check_size(set.row_len())?;
                 OwnedValue::Set(set.to_row())
             }
+            StoredValue::Stream(stream) => {
+                check_size(stream.records_len())?;
+                OwnedValue::Stream(stream.to_records())
+            }
         };
         Ok(Moving { value, expires_at: found.expires_at })
     }
@@ -111,6 +117,7 @@ impl Moving {
             OwnedValue::List(row) => NewValue::List(row),
             OwnedValue::SortedSet(row) => NewValue::SortedSet(row),
             OwnedValue::Set(row) => NewValue::Set(row),
+            OwnedValue::Stream(records) => NewValue::Stream(records),
         }
     }
 }

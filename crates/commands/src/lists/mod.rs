@@ -304,7 +304,8 @@ fn list_of<'a>(found: &Found<'a>) -> Result<ListValue<'a>, Error> {
         StoredValue::String(_)
         | StoredValue::Hash(_)
         | StoredValue::SortedSet(_)
-        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
+        | StoredValue::Set(_)
+        | StoredValue::Stream(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Redis's listpack: its own packed form of small containers. Elements with their length before and behind them,
 //! between a header (bytes, elements) and an end mark. Called by `hash.rs` and `list.rs`.
 
-use store::Element;
+use store::{Element, listpack_entry_len};
 
 const HEADER_BYTES: usize = 6;
 const END: u8 = 0xFF;
@@ -39,6 +39,11 @@ pub(super) fn write<'a>(elements: impl Iterator<Item = Element<'a>>) -> Vec<u8> 
     let count = u16::try_from(count).unwrap_or(COUNT_UNKNOWN);
     out[4..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
     out
+}
+
+/// Returns the length of these elements in a listpack, without its header and its end mark.
+pub(super) fn len<'a>(elements: impl Iterator<Item = Element<'a>>) -> usize {
+    elements.map(listpack_entry_len).sum()
 }
 
 #[expect(

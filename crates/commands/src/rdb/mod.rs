@@ -12,6 +12,7 @@ mod list; //  Lists.
 mod ziplist; // Redis's older packed form of small containers.
 mod sorted; // Sorted sets.
 mod set; //   Sets.
+mod stream; // Streams.
 mod listpack; // Redis's packed form of small containers.
 
 use std::borrow::Cow;
@@ -65,6 +66,8 @@ pub(crate) enum RestoredValue<'a> {
     SortedSet(Vec<u8>),
     /// The members of a set in a row, none twice.
     Set(Vec<u8>),
+    /// A stream as records.
+    Stream(Vec<u8>),
 }
 
 /// Returns the payload of DUMP.
@@ -75,6 +78,7 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
         StoredValue::List(_) => list::TYPE_LIST_QUICKLIST_2,
         StoredValue::SortedSet(value) => sorted::type_of(value),
         StoredValue::Set(value) => set::type_of(value),
+        StoredValue::Stream(_) => stream::TYPE_STREAM_2,
     }];
     put_value(&mut payload, value);
     payload.extend_from_slice(&VERSION.to_le_bytes());
@@ -115,6 +119,9 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
         set::TYPE_SET_LISTPACK => {
             set::read_listpack(&mut reader, bytes_max).map(RestoredValue::Set)
         }
+        kind @ (stream::TYPE_STREAM_1 | stream::TYPE_STREAM_2 | stream::TYPE_STREAM_3) => {
+            stream::read(&mut reader, kind, bytes_max).map(RestoredValue::Stream)
+        }
         _ => None,
     }
 }
@@ -145,6 +152,7 @@ fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
         StoredValue::List(value) => list::put_list(out, value),
         StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
         StoredValue::Set(value) => set::put_set(out, value),
+        StoredValue::Stream(value) => stream::put_stream(out, value),
     }
 }
 

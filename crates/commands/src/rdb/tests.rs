@@ -160,6 +160,7 @@ fn owned(restored: Result<RestoredValue<'_>, PayloadError>) -> RestoredValue<'st
         RestoredValue::List(row) => RestoredValue::List(row),
         RestoredValue::SortedSet(row) => RestoredValue::SortedSet(row),
         RestoredValue::Set(row) => RestoredValue::Set(row),
+        RestoredValue::Stream(records) => RestoredValue::Stream(records),
     }
 }
 

@@ -217,7 +217,8 @@ fn set_of<'a>(found: &Found<'a>) -> Result<SetValue<'a>, Error> {
         StoredValue::String(_)
         | StoredValue::Hash(_)
         | StoredValue::List(_)
-        | StoredValue::SortedSet(_) => Err(Error::WRONG_TYPE),
+        | StoredValue::SortedSet(_)
+        | StoredValue::Stream(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -152,7 +152,9 @@ impl<'a> Elements<'a> {
                     elements.is_alphabetical = true;
                 }
             }
-            StoredValue::String(_) | StoredValue::Hash(_) => return Err(Error::WRONG_TYPE),
+            StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::Stream(_) => {
+                return Err(Error::WRONG_TYPE);
+            }
         }
         Ok(elements)
     }

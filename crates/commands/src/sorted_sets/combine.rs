@@ -165,9 +165,10 @@ impl<'a> InputMembers<'a> {
         match found.value() {
             StoredValue::SortedSet(set) => Ok(InputMembers::Sorted(set)),
             StoredValue::Set(set) => Ok(InputMembers::Plain(set)),
-            StoredValue::String(_) | StoredValue::Hash(_) | StoredValue::List(_) => {
-                Err(Error::WRONG_TYPE)
-            }
+            StoredValue::String(_)
+            | StoredValue::Hash(_)
+            | StoredValue::List(_)
+            | StoredValue::Stream(_) => Err(Error::WRONG_TYPE),
         }
     }
 

@@ -32,7 +32,8 @@ pub(crate) fn sorted_of<'a>(found: &Found<'a>) -> Result<SortedSetValue<'a>, Err
         StoredValue::String(_)
         | StoredValue::Hash(_)
         | StoredValue::List(_)
-        | StoredValue::Set(_) => Err(Error::WRONG_TYPE),
+        | StoredValue::Set(_)
+        | StoredValue::Stream(_) => Err(Error::WRONG_TYPE),
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) const EFFECT_BYTES_MAX: usize = 1 << 30;
 const RECORD_BYTES: usize = 96;
 /// Upper bound of the bytes that a number or a counter adds to a value besides the given bytes.
 const NUMBER_BYTES: usize = 64;
+/// Upper bound of a stream's record of one entry without its fields.
+const STREAM_RECORD_BYTES: usize = 48;
 /// Maximum expansion factor of a compressed payload.
 const EXPANSION_MAX: usize = 100;
 /// Transactions of fewer bytes are within the limit if no command [`multiplies`].
@@ -49,6 +51,10 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
             | "sdiffstore"
             | "spop"
             | "sort"
+            | "xreadgroup"
+            | "xautoclaim"
+            | "xdelex"
+            | "xackdel"
     ) || records_members(spec)
 }
 
@@ -190,6 +196,17 @@ impl<'q> Bound<'q, '_> {
                 self.set_length(args.at(1), sum);
                 sum
             }
+            // Besides its text, a field has its name recorded, and the stream gets a head.
+            "xadd" => {
+                let length = self.length(args.at(1)).saturating_add(given + args.len() * 5);
+                self.set_length(args.at(1), length);
+                args.len() * 5 + RECORD_BYTES
+            }
+            // Each id has a record of a few numbers.
+            "xdel" | "xack" | "xclaim" => args.len() * STREAM_RECORD_BYTES,
+            "xdelex" | "xackdel" => self.references(args),
+            // Each entry that is delivered or claimed has such a record; in the stream it takes more than a quarter.
+            "xreadgroup" | "xautoclaim" => self.delivered(spec, args),
             // The members that it removes, or those that it leaves.
             "spop" => self.length(args.at(1)),
             "smove" => {
@@ -209,6 +226,28 @@ impl<'q> Bound<'q, '_> {
         let length = self.length(args.at(1)).max(fetched);
         self.set_length(args.at(index), length);
         length
+    }
+
+    /// Returns what the records of entries take that are removed from every group, which each of them names.
+    fn references(&mut self, args: Args<'q>) -> usize {
+        let key = self.keys.key(args.at(1));
+        let found = self.keys.table(key.slot()).peek(&key);
+        let names = match found.map(|found| found.value()) {
+            Some(StoredValue::Stream(stream)) => {
+                stream.groups().map(|group| group.name().len() + STREAM_RECORD_BYTES).sum()
+            }
+            Some(_) | None => STREAM_RECORD_BYTES,
+        };
+        args.len().saturating_mul(names).saturating_add(args.len() * STREAM_RECORD_BYTES)
+    }
+
+    /// Returns what the records of the entries take that a command delivers or claims.
+    fn delivered(&mut self, spec: &Spec, args: Args<'q>) -> usize {
+        let keys = spec.key_indices(args);
+        keys.fold(0, |sum: usize, index| {
+            let records = self.length(args.at(index)).saturating_mul(4);
+            sum.saturating_add(records).saturating_add(RECORD_BYTES)
+        })
     }
 
     /// Counts the elements that a command brings, and those of the lists that it names.
@@ -260,6 +299,8 @@ impl<'q> Bound<'q, '_> {
                 | StoredValue::List(_)
                 | StoredValue::SortedSet(_)
                 | StoredValue::Set(_) => found.item.bytes(),
+                // Its records repeat the names of fields, which are in each block once.
+                StoredValue::Stream(stream) => stream.records_len(),
             })
         })
     }

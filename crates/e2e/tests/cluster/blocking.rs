@@ -15,9 +15,9 @@ fn key(number: usize) -> String {
 fn await_blocked(node: &Server, count: usize) {
     let mut client = node.client();
     let line = format!("blocked_clients:{count}\r\n");
-    wait_until(&line, PATIENCE, || match client.run("INFO clients") {
-        Value::Bulk(text) => String::from_utf8_lossy(&text).contains(&line),
-        other => panic!("{other}"),
+    wait_until(&line, PATIENCE, || {
+        let Value::Bulk(text) = client.run("INFO clients") else { panic!("a bulk string") };
+        String::from_utf8_lossy(&text).contains(&line)
     });
 }
 

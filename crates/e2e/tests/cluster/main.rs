@@ -19,6 +19,7 @@ mod steady;
 mod operate;
 mod overlaps;
 mod parked;
+mod queues;
 mod rolling;
 mod settings;
 mod splits;

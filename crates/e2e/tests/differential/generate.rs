@@ -12,6 +12,7 @@ mod hyperloglogs; // PFADD, PFCOUNT and related commands
 mod geo; //     GEOADD, GEOSEARCH and related commands
 mod sort; //    SORT
 mod sets; //    SADD, SMEMBERS and related commands
+mod streams; // XADD, XREADGROUP and related commands
 mod keys; //    keys, expiry, DUMP and RESTORE
 mod session; // transactions, channels, connections
 mod node; //    queries about the server itself
@@ -23,7 +24,7 @@ use command::Gen;
 
 pub(crate) fn sequence(seed: u64, len: usize) -> Vec<Step> {
     let mut g = Gen::new(Rng::new(seed));
-    (0..len).map(|_| step(&mut g)).collect()
+    (0..len).flat_map(|_| streams::with_consumer(step(&mut g))).collect()
 }
 
 fn step(g: &mut Gen) -> Step {
@@ -40,7 +41,7 @@ fn step(g: &mut Gen) -> Step {
 
 fn call(g: &mut Gen) -> Step {
     let who = if g.one_in(4) { Who::Second } else { Who::First };
-    let args = match g.below(146) {
+    let args = match g.below(166) {
         0..26 => strings::command(g),
         26..38 => bits::command(g),
         38..46 => hashes::command(g),
@@ -53,19 +54,28 @@ fn call(g: &mut Gen) -> Step {
         124..131 => hyperloglogs::command(g),
         131..138 => geo::command(g),
         138..144 => sort::command(g),
+        144..164 => streams::command(g),
         _ => g.wrong_arity(),
     };
-    Step::Call { who, args: spoiled(g, args) }
+    Step::Call { who, args: without_lowest(spoiled(g, args)) }
+}
+
+/// Replaces the lowest number: Redis 7.0 takes it as a count of LREM or LPOS, later versions and our node do not.
+fn without_lowest(mut args: Args) -> Args {
+    if [&b"LREM"[..], b"LPOS"].contains(&args[0].to_ascii_uppercase().as_slice()) {
+        let lowest = i64::MIN.to_string().into_bytes();
+        args.iter_mut().filter(|arg| **arg == lowest).for_each(|arg| *arg = b"-7".to_vec());
+    }
+    args
 }
 
 /// Sometimes removes an argument, adds one, or replaces one by a wrong one.
 fn spoiled(g: &mut Gen, mut args: Args) -> Args {
     // A very long pause would never end, and SPOP without its count removes a random member.
     let may_pause = args[0] == b"CLIENT" && args.get(1).is_some_and(|sub| sub == b"PAUSE");
-    // The least count of LREM is refused here, as in later versions of Redis. A command that waits would wait for ever with
-    // another timeout.
+    // A command that waits would wait for ever with another timeout.
     let waits = [b"BL", b"BR", b"BZ"].iter().any(|name| args[0].starts_with(*name));
-    let is_fixed = args[0] == b"SPOP" || args[0] == b"LREM" || waits;
+    let is_fixed = args[0] == b"SPOP" || waits || streams::is_to_stay(&args);
     let must_stay = is_fixed || sorted_sets::is_to_stay(&args);
     if args.len() < 2 || may_pause || must_stay || !g.one_in(14) {
         return args;

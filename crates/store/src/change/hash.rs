@@ -82,7 +82,8 @@ impl SlotTable {
             StoredValue::String(_)
             | StoredValue::List(_)
             | StoredValue::SortedSet(_)
-            | StoredValue::Set(_) => HashForm::Other,
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => HashForm::Other,
         }
     }
 
@@ -92,7 +93,9 @@ impl SlotTable {
             StoredValue::Hash(HashValue::Table(_))
             | StoredValue::String(_)
             | StoredValue::List(_) => Row::new(&[], PAIR),
-            StoredValue::SortedSet(_) | StoredValue::Set(_) => Row::new(&[], PAIR),
+            StoredValue::SortedSet(_) | StoredValue::Set(_) | StoredValue::Stream(_) => {
+                Row::new(&[], PAIR)
+            }
         }
     }
 

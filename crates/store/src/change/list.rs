@@ -131,7 +131,8 @@ impl SlotTable {
             StoredValue::String(_)
             | StoredValue::Hash(_)
             | StoredValue::SortedSet(_)
-            | StoredValue::Set(_) => ListForm::Other,
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => ListForm::Other,
         }
     }
 
@@ -142,7 +143,8 @@ impl SlotTable {
             | StoredValue::String(_)
             | StoredValue::Hash(_)
             | StoredValue::SortedSet(_)
-            | StoredValue::Set(_) => Row::new(&[], 1),
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => Row::new(&[], 1),
         }
     }
 

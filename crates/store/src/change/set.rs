@@ -83,7 +83,8 @@ impl SlotTable {
             StoredValue::String(_)
             | StoredValue::Hash(_)
             | StoredValue::List(_)
-            | StoredValue::SortedSet(_) => None,
+            | StoredValue::SortedSet(_)
+            | StoredValue::Stream(_) => None,
         }
     }
 }

@@ -81,7 +81,8 @@ impl SlotTable {
             StoredValue::String(_)
             | StoredValue::Hash(_)
             | StoredValue::List(_)
-            | StoredValue::Set(_) => SortedForm::Other,
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => SortedForm::Other,
         }
     }
 
@@ -92,7 +93,8 @@ impl SlotTable {
             | StoredValue::String(_)
             | StoredValue::Hash(_)
             | StoredValue::List(_)
-            | StoredValue::Set(_) => ScoredRow::new(&[]),
+            | StoredValue::Set(_)
+            | StoredValue::Stream(_) => ScoredRow::new(&[]),
         }
     }
 

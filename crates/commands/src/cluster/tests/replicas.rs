@@ -176,6 +176,9 @@ fn the_replica_port_reads_copies_and_sends_writes_to_the_primary() {
         ("GET 1234567", "(nil)"),
         ("GET abc", "(nil)"),
         ("GET foo", "(error) MOVED 12182 10.0.0.3:6379"),
+        ("XREAD STREAMS 1234567 0", "(nil)"),
+        // Nothing would wake it here.
+        ("XREAD BLOCK 0 STREAMS 1234567 0", "(error) MOVED 1750 10.0.0.1:6379"),
     ];
     for (line, reply) in writes.into_iter().chain(reads) {
         assert_eq!(node.on(2, line).trim_end(), reply, "{line}");

@@ -1,7 +1,7 @@
 //! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, computed as in Redis, so that a node and a
 //! Redis server with the same keys return the same.
 
-use store::{Found, StoredValue};
+use store::{Found, StoredValue, StreamId};
 
 use super::sha1::{Sha1Digest, sha1};
 use crate::Error;
@@ -15,6 +15,8 @@ const TYPE_STRING: u32 = 0;
 const TYPE_HASH: u32 = 4;
 const TYPE_LIST: u32 = 1;
 const TYPE_SORTED_SET: u32 = 3;
+/// Redis's number for the type stream.
+const TYPE_STREAM: u32 = 6;
 /// Redis's number for the type set.
 const TYPE_SET: u32 = 2;
 /// The number of the only database.
@@ -97,6 +99,17 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
             mix(sum, &TYPE_SET.to_be_bytes());
             for member in set.members() {
                 member.with_text(|text| add(sum, text));
+            }
+        }
+        StoredValue::Stream(stream) => {
+            mix(sum, &TYPE_STREAM.to_be_bytes());
+            for entry in stream.iter_from(StreamId::MIN) {
+                let id = entry.id();
+                mix(sum, format!("{}.{}", id.ms, id.seq).as_bytes());
+                for (field, value) in entry.fields() {
+                    field.with_text(|text| mix(sum, text));
+                    value.with_text(|text| mix(sum, text));
+                }
             }
         }
     }

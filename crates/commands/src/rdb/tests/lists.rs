@@ -19,7 +19,8 @@ fn restored(hex: &str) -> Result<RestoredValue<'static>, PayloadError> {
         other @ (RestoredValue::String(_)
         | RestoredValue::Hash(_)
         | RestoredValue::Set(_)
-        | RestoredValue::SortedSet(_)) => panic!("not a list: {other:?}"),
+        | RestoredValue::SortedSet(_)
+        | RestoredValue::Stream(_)) => panic!("not a list: {other:?}"),
     }
 }
 

@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 22] = [
     "a",
     "b",
     "c",
@@ -72,6 +72,9 @@ const KEYS: [&str; 19] = [
     "{t}z",
     "s1",
     "s2",
+    "x1",
+    "x2",
+    "{t}x",
 ];
 
 const NONSENSE: [&str; 18] = [
@@ -110,6 +113,7 @@ const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset ms
     expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
     flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
     hello auth select reset role client command config info time memory slowlog latency debug wait \
+    xadd xlen xrange xrevrange xdel xtrim xread xreadgroup xack xclaim xpending xsetid xgroup xinfo \
     lolwut no-such-command nosuch|sub";
 
 impl Gen {

@@ -37,7 +37,7 @@ pub(super) fn scan_options(g: &mut Gen) -> Args {
         options.extend([g.cased("COUNT").into_bytes(), (1 + g.below(30)).to_string().into_bytes()]);
     }
     if g.one_in(3) {
-        let kind = g.pick(&["string", "STRING", "list", "hash", "zset", "nonsense"]);
+        let kind = g.pick(&["string", "STRING", "list", "hash", "zset", "stream", "nonsense"]);
         options.extend([g.cased("TYPE").into_bytes(), kind.into()]);
     }
     options

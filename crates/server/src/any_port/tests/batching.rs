@@ -149,7 +149,7 @@ impl Run {
             (2 | 3, Some(id)) => self.serve(id),
             (4 | 5, _) => self.deliver(),
             (6, _) if self.pipeline.is_pausing() => {
-                self.pipeline.retry(Duration::ZERO, &self.nodes)
+                self.pipeline.retry(Duration::ZERO, &self.nodes);
             }
             (6, _) => self.read(),
             (7, _) => self.change(id),

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use cluster::map::{Boot, ClusterSettings, Endpoints, Member, NodeId, Zone};
 use placement::Mask;
 use store::{
-    Cause, Effect, Element, NewValue, Score, ScoredMember, Seed, Touch, UnixMillis, digest_of,
+    Cause, Effect, Element, NewValue, Score, ScoredMember, Seed, StreamId, StreamRecord, Touch,
+    UnixMillis, digest_of,
 };
 
 use super::super::memory::Memory;
@@ -59,10 +60,12 @@ fn filled() -> Tables {
         let fields = if matches!(number, 78 | 81) { 10_000 } else { 3 };
         let pairs = pairs(fields);
         let scores = if number == 80 { scores() } else { Vec::new() };
+        let stream = if number == 83 { stream() } else { Vec::new() };
         let value = match number {
             78 | 79 => NewValue::Hash(&pairs),
             80 => NewValue::SortedSet(&scores),
             81 | 82 => NewValue::Set(&pairs),
+            83 => NewValue::Stream(&stream),
             _ if number % 3 == 0 => NewValue::Integer(number as i64),
             _ => NewValue::Raw(&text),
         };
@@ -95,6 +98,22 @@ fn scores() -> Vec<u8> {
         ScoredMember { score, member: Element::of(name.as_bytes()) }.write(&mut row);
     }
     row
+}
+
+/// Returns the records of a large stream with a group.
+fn stream() -> Vec<u8> {
+    let mut records = Vec::new();
+    let pairs = pairs(2);
+    for ms in 1..5_000 {
+        StreamRecord::Entry { id: StreamId::new(ms, 0), pairs: &pairs }.write(&mut records);
+    }
+    StreamRecord::InGroup { name: b"group" }.write(&mut records);
+    StreamRecord::OfConsumer { name: b"consumer" }.write(&mut records);
+    for ms in 1..5_000 {
+        let id = StreamId::new(ms, 0);
+        StreamRecord::Pending { id, delivered_at: 1, deliveries: 1 }.write(&mut records);
+    }
+    records
 }
 
 fn written() -> (Memory, Tables) {
