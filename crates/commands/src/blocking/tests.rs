@@ -143,6 +143,15 @@ fn every_command_that_brings_the_value_ends_the_wait() {
         2< 1) "z{t}"
         2< 2) "a"
         2< 3) "1"
+        > SORT other{t} BY nosort ALPHA STORE s{t}
+        (integer) 0
+        > RPUSH other{t} b a
+        (integer) 2
+        2> BLPOP s{t} 0
+        > SORT other{t} ALPHA STORE s{t}
+        (integer) 2
+        2< 1) "s{t}"
+        2< 2) "a"
         > DEL z{t}
         (integer) 1
         2> BZPOPMAX z{t} 0
@@ -340,6 +349,8 @@ fn wrong_arguments_are_refused_as_by_redis() {
         > BRPOPLPUSH l m 1e300
         (error) ERR timeout is out of range
         > BLMPOP x 0 l LEFT
+        (error) ERR numkeys should be greater than 0
+        > BLMPOP x 1 l LEFT
         (error) ERR timeout is not a float or out of range
         > BLMPOP 0 0 l LEFT
         (error) ERR numkeys should be greater than 0
@@ -348,6 +359,8 @@ fn wrong_arguments_are_refused_as_by_redis() {
         > BLMPOP 0 1 l LEFT COUNT 0
         (error) ERR count should be greater than 0
         > BZMPOP -1 0 z MIN
+        (error) ERR numkeys should be greater than 0
+        > BZMPOP -1 1 z MIN
         (error) ERR timeout is negative
         > BZMPOP 0 x z MIN
         (error) ERR numkeys should be greater than 0

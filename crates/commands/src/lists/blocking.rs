@@ -36,8 +36,8 @@ fn pop_or_wait(context: &mut Context<'_>, end: End) -> Result<(), Error> {
 }
 
 pub(super) fn blmpop(context: &mut Context<'_>) -> Result<(), Error> {
-    let block = timeout(context.args.at(1))?;
     let mut request = PopFromFirst::parse(context.args, 2)?;
+    let block = timeout(context.args.at(1))?;
     match first_ready(context, Wanted::List, request.keys.clone())? {
         Some(index) => {
             request.keys = index..index + 1;

@@ -176,8 +176,8 @@ fn pop_one_or_wait(context: &mut Context<'_>, end: PoppedEnd) -> Result<(), Erro
 }
 
 pub(super) fn bzmpop(context: &mut Context<'_>) -> Result<(), Error> {
-    let block = timeout(context.args.at(1))?;
     let PopOptions { keys, end, count } = PopOptions::parse(context)?;
+    let block = timeout(context.args.at(1))?;
     let Some(index) = first_ready(context, Wanted::SortedSet, keys.clone())? else {
         return wait(context, Wanted::SortedSet, keys, block);
     };

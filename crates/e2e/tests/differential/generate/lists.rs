@@ -98,9 +98,10 @@ fn end(g: &mut Gen) -> String {
     g.cased(word)
 }
 
-/// Timeouts of commands that wait: short, or wrong.
-pub(super) const TIMEOUTS: [&str; 12] =
-    ["0.001", "0.01", ".002", "1e-3", "0x1p-9", "0.004", "-1", "x", "", "inf", "1e400", "1e17"];
+/// Timeouts of commands that wait: short, or wrong. Redis 7.0 takes one that is too long for a negative one; here it is out
+/// of range, as in later versions.
+pub(super) const TIMEOUTS: [&str; 9] =
+    ["0.001", "0.01", ".002", "1e-3", "0x1p-9", "0.004", "-1", "x", ""];
 
 /// Returns a command that waits for a list, if there is none.
 fn waiting(g: &mut Gen) -> Args {
