@@ -60,6 +60,11 @@ impl Slots for TestSlots {
         self.tables.range(from..).find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot)
     }
 
+    fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        let mut tables = self.tables.range(from..);
+        tables.find(|(_, table)| table.has_other_databases()).map(|(slot, _)| *slot)
+    }
+
     fn key_count(&mut self) -> usize {
         self.tables.values().map(SlotTable::len).sum()
     }

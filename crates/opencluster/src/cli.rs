@@ -264,7 +264,10 @@ mod tests {
                  --help",
             ),
             ("srve", "unrecognized subcommand 'srve'; did you mean 'serve'?"),
-            ("--databases 2", "unexpected argument '--databases' found; see opencluster --help"),
+            (
+                "--activedefrag no",
+                "unexpected argument '--activedefrag' found; see opencluster --help",
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(parsed(line).expect_err("not a good line"), expected);

@@ -40,7 +40,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     let is_connection = spec.group == Group::Connection
         || matches!(root, "command" | "wait" | "asking" | "readonly" | "readwrite");
     let is_about_keys = spec.group == Group::Generic && root != "wait"
-        || matches!(root, "dbsize" | "flushall" | "flushdb");
+        || matches!(root, "dbsize" | "flushall" | "flushdb" | "swapdb");
     let all = [
         ("keyspace", is_about_keys),
         ("read", spec.has(Flag::ReadOnly)),

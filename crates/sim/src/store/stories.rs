@@ -163,7 +163,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     let slot = Slot::of(key.as_bytes());
     let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
     plane.with_slot(slot, |state| {
-        let found = state.table().peek(&plane.seed().key(key.as_bytes()))?;
+        let found = state.table().peek(&plane.key(key))?;
         text_of(&found).map(|text| String::from_utf8_lossy(&text).into_owned())
     })
 }
