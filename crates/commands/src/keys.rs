@@ -36,8 +36,9 @@ pub trait Slots {
         false
     }
 
-    /// Returns whether this node alone has the slot: nobody else has a copy, or may come back with one.
-    fn is_plain(&mut self, _slot: Slot) -> bool {
+    /// Returns whether this node alone has the slot: no other node has a copy, may come back with one, or may have served
+    /// the slot since a split brain.
+    fn is_alone(&mut self, _slot: Slot) -> bool {
         true
     }
 
@@ -86,8 +87,8 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
         self.left_out().is_some()
     }
 
-    fn is_plain(&mut self, slot: Slot) -> bool {
-        ServedSlots::is_plain(self, slot)
+    fn is_alone(&mut self, slot: Slot) -> bool {
+        ServedSlots::is_alone(self, slot)
     }
 
     fn with_databases(&mut self, from: Slot) -> Option<Slot> {
@@ -349,7 +350,7 @@ impl<'a> Keys<'a> {
 
     /// Returns whether another node has, or may come back with, a copy of any slot.
     pub(crate) fn has_copies(&mut self) -> bool {
-        Slot::all().any(|slot| !self.slots.is_plain(slot))
+        Slot::all().any(|slot| !self.slots.is_alone(slot))
     }
 
     /// Removes a key, if it exists.

@@ -32,6 +32,8 @@ const SEED: u64 = 1;
 pub struct TestSlots {
     tables: BTreeMap<Slot, SlotTable>,
     effects: EffectLog,
+    /// True if another node has copies of the slots.
+    pub has_copies: bool,
     /// The map, if any: only this node's slots by it may be changed. Without one all may be.
     view: Option<Arc<View>>,
 }
@@ -54,6 +56,10 @@ impl Slots for TestSlots {
 
     fn may_change(&mut self, slot: Slot) -> bool {
         self.view.as_ref().is_none_or(|view| view.is_mine(slot))
+    }
+
+    fn is_alone(&mut self, _: Slot) -> bool {
+        !self.has_copies
     }
 
     fn occupied(&mut self, from: Slot) -> Option<Slot> {

@@ -12,7 +12,7 @@ use cluster::replication::Role;
 use commands::KeyspaceNumbers;
 use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
-use store::{Database, Garbage, Key, Seed, UnixMillis};
+use store::{Database, Garbage, Key, Seed, SlotTable, UnixMillis};
 
 use crate::memory::{MemoryGauge, MemoryProbe};
 
@@ -61,6 +61,31 @@ pub(crate) struct Keyspace {
 pub(crate) struct Population {
     pub keys: u64,
     pub expiring: u64,
+}
+
+/// Number of keys of each database whose remaining time to live is sampled.
+const SAMPLES_MAX: u64 = 32;
+
+/// Remaining times to live of some keys of each database: their sum and their number.
+#[derive(Default)]
+struct TtlSamples(BTreeMap<Database, (u64, u64)>);
+
+impl TtlSamples {
+    /// Adds a key of this database, if one expires and there are not enough yet.
+    fn add(&mut self, table: &SlotTable, database: Database, now: UnixMillis) {
+        let (sum, count) = self.0.entry(database).or_default();
+        if *count < SAMPLES_MAX
+            && let Some(found) = table.random_expiring_in(database, *count)
+            && let Some(expiry) = found.expires_at
+        {
+            *sum += expiry.0.saturating_sub(now.0);
+            *count += 1;
+        }
+    }
+
+    fn average(&self, database: Database) -> u64 {
+        self.0.get(&database).and_then(|(sum, count)| sum.checked_div(*count)).unwrap_or(0)
+    }
 }
 
 impl Keyspace {
@@ -117,7 +142,9 @@ impl Keyspace {
     /// few keys.
     pub(crate) fn numbers(&self, now: UnixMillis) -> Vec<(Database, KeyspaceNumbers)> {
         let Population { keys, expiring } = self.population();
-        let mut numbers = self.numbers_of_others();
+        let mut samples = TtlSamples::default();
+        self.sample_ttls(now, &mut samples);
+        let mut numbers = self.numbers_of_others(now, &mut samples);
         // A slot may have changed between the two counts.
         let keys = numbers.values().fold(keys, |rest, it| rest.saturating_sub(it.keys));
         let expiring = numbers.values().fold(expiring, |rest, it| rest.saturating_sub(it.expiring));
@@ -125,17 +152,19 @@ impl Keyspace {
             let zero = KeyspaceNumbers { keys, expiring, average_ttl: 0 };
             numbers.insert(Database::ZERO, zero);
         }
-        for (database, average_ttl) in self.average_ttls(now) {
-            if let Some(numbers) = numbers.get_mut(&database) {
-                numbers.average_ttl = average_ttl;
-            }
-        }
-        numbers.into_iter().collect()
+        let with_ttl = |(database, numbers): (Database, KeyspaceNumbers)| {
+            (database, KeyspaceNumbers { average_ttl: samples.average(database), ..numbers })
+        };
+        numbers.into_iter().map(with_ttl).collect()
     }
 
     /// Counts the keys of databases other than 0. Slots that stay locked are left out: this very thread may hold the lock,
     /// in an EXEC.
-    fn numbers_of_others(&self) -> BTreeMap<Database, KeyspaceNumbers> {
+    fn numbers_of_others(
+        &self,
+        now: UnixMillis,
+        samples: &mut TtlSamples,
+    ) -> BTreeMap<Database, KeyspaceNumbers> {
         /// Time to wait for a lock, and how often.
         const PATIENCE: Duration = Duration::from_millis(1);
         const WAITS_MAX: usize = 8;
@@ -150,6 +179,7 @@ impl Keyspace {
                     let sum = numbers.entry(size.database).or_default();
                     sum.keys += size.len as u64;
                     sum.expiring += size.expiring as u64;
+                    samples.add(state.table(), size.database, now);
                 }
             } else {
                 waits += 1;
@@ -160,26 +190,18 @@ impl Keyspace {
         numbers
     }
 
-    /// Estimates the average remaining time to live by database.
-    fn average_ttls(&self, now: UnixMillis) -> BTreeMap<Database, u64> {
-        /// Number of slots sampled, for one key each.
-        const SAMPLES: usize = 32;
-        let mut sums: BTreeMap<Database, (u64, u64)> = BTreeMap::new();
+    /// Estimates the average remaining time to live in database 0.
+    fn sample_ttls(&self, now: UnixMillis, samples: &mut TtlSamples) {
         let mut from = Slot::new(0);
-        for roll in 0..SAMPLES as u64 {
+        for _ in 0..SAMPLES_MAX {
             let Some(slot) = from.and_then(|from| self.next_expiring(from)) else { break };
             // Skip a locked slot: this very thread may hold the lock, in an EXEC.
-            let state = self.try_lock(slot);
-            let found = state.as_ref().and_then(|state| state.table().random_expiring(roll));
-            if let Some((found, expiry)) = found.and_then(|it| it.expires_at.map(|at| (it, at))) {
-                let (sum, count) = sums.entry(found.database).or_default();
-                *sum += expiry.0.saturating_sub(now.0);
-                *count += 1;
+            if let Some(state) = self.try_lock(slot) {
+                samples.add(state.table(), Database::ZERO, now);
             }
             // Keys are spread evenly over slots, so any slots will do.
             from = Slot::new(slot.number() + 1);
         }
-        sums.into_iter().map(|(database, (sum, count))| (database, sum / count)).collect()
     }
 
     pub(crate) fn population(&self) -> Population {

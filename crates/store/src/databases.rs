@@ -279,6 +279,12 @@ impl Index {
         index.random(roll).map(|at| at.in_part(position))
     }
 
+    /// Same as `random_in`, among the items that expire.
+    pub(crate) fn random_expiring_in(&self, database: Database, roll: u64) -> Option<At> {
+        let (position, index) = self.part(database)?;
+        index.random_expiring(roll).map(|at| at.in_part(position))
+    }
+
     /// Returns an item of any database, chosen by a random number.
     pub(crate) fn random(&self, roll: u64) -> Option<At> {
         match self.view() {

@@ -40,7 +40,8 @@ pub enum Effect<'a> {
     Remove { key: Key<'a>, cause: Cause },
     /// Removes all keys of the slot, in all databases.
     Clear,
-    /// Exchanges the contents of two databases. Only while no other node has, or had, a copy of the slot (`SlotState::is_plain`).
+    /// Exchanges the contents of two databases. Only while no other node has, or had, a copy of the slot
+    /// (`ServedSlots::is_alone`).
     SwapDatabases { one: Database, other: Database },
 }
 

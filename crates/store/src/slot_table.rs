@@ -326,7 +326,12 @@ impl SlotTable {
         self.index.random(roll).map(|at| self.found(at))
     }
 
-    /// Returns an item chosen by a random number among those that expire.
+    /// Returns an item of one database chosen by a random number among those that expire.
+    pub fn random_expiring_in(&self, database: Database, roll: u64) -> Option<Found<'_>> {
+        self.index.random_expiring_in(database, roll).map(|at| self.found(at))
+    }
+
+    /// Returns an item of any database chosen by a random number among those that expire.
     pub fn random_expiring(&self, roll: u64) -> Option<Found<'_>> {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }

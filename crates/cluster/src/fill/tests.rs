@@ -7,7 +7,8 @@ mod sets; // Fills with large sets.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
-    Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+    Cause, Database, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis,
+    digest_of,
 };
 
 use super::*;
@@ -84,9 +85,16 @@ impl Pair {
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));
         let seed = self.seed.clone();
-        let key = seed.spread(name);
+        // The same names are in several databases.
+        let (here, there) = (database(self.roll(3)), database(self.roll(3)));
+        let key = seed.key(name.as_bytes()).in_database(here);
         let long = vec![b'v'; if size == 0 { 200_000 } else { 30 }];
         let value = NewValue::Raw(&long);
+        if here != there && self.roll(5) == 0 {
+            let moved = Effect::Put { key: key.in_database(there), value, expires_at: None };
+            let gone = Effect::Remove { key, cause: Cause::Deleted };
+            return self.apply_all(key.slot(), &[moved, gone]);
+        }
         let effect = match what {
             0..4 => Effect::Put { key, value, expires_at: None },
             4 | 5 => Effect::Append { key, tail: b"tail" },
@@ -107,7 +115,7 @@ impl Pair {
             (first..first + 300).map(|number| format!("field {number}")).collect::<Vec<_>>();
         let value = format!("a value written at {}", self.now);
         let seed = self.seed.clone();
-        let key = seed.spread(name);
+        let key = seed.spread(&name);
         let pairs = fields.iter().flat_map(|field| [field.as_str(), &value]);
         let (pairs, one) = (row(pairs), row([fields[0].as_str(), "one"]));
         let gone = row(fields.iter().map(String::as_str));
@@ -176,6 +184,10 @@ impl Pair {
         self.primary.table.version() == self.taker.table.version()
             && digest_of(&self.primary.table) == digest_of(&self.taker.table)
     }
+}
+
+fn database(number: u64) -> Database {
+    u16::try_from(number).ok().and_then(Database::new).expect("a small number")
 }
 
 /// Returns texts as elements in a row.
@@ -401,7 +413,7 @@ fn fill_hashes(pair: &mut Pair, write: impl FnMut(&mut Pair, u64)) -> (u64, usiz
     let seed = pair.seed.clone();
     for number in 0..3 {
         let name = format!("{{tag}}large{number}");
-        let key = seed.spread(name);
+        let key = seed.spread(&name);
         let fields: Vec<String> = (0..20_000).map(|number| format!("field {number}")).collect();
         let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
         pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
@@ -435,7 +447,7 @@ fn a_large_hash_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
         let seed = pair.seed.clone();
         for number in 0..3 {
             let name = format!("{{tag}}large{number}");
-            let key = seed.spread(name);
+            let key = seed.spread(&name);
             let (old, new) = (format!("field {}", step * 37), format!("new field {step}"));
             let pairs = row([old.as_str(), "changed", new.as_str(), "new"]);
             pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
@@ -459,7 +471,7 @@ fn a_large_hash_that_shrinks_goes_or_comes_back_during_its_copy_arrives() {
         fill_hashes(&mut pair, |pair, step| {
             let seed = pair.seed.clone();
             let name = format!("{{tag}}large{}", removed_at % 3);
-            let key = seed.spread(name);
+            let key = seed.spread(&name);
             match (step == removed_at, removed_at % 4) {
                 (true, 0) => pair.apply(&key, &Effect::RemoveFields { key, fields: &gone }),
                 (true, 1) => pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted }),

@@ -393,10 +393,12 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         applied
     }
 
-    /// Returns whether this node alone has the slot: nobody else has a copy, or may come back with one.
-    pub fn is_plain(&mut self, slot: Slot) -> bool {
+    /// Returns whether this node alone has the slot: no other node has a copy, may come back with one, or may have served
+    /// the slot since a split brain.
+    pub fn is_alone(&mut self, slot: Slot) -> bool {
         self.walk_to(slot);
-        state_in(&mut self.held, slot).replica.is_plain()
+        let SlotState { table, replica, .. } = state_in(&mut self.held, slot);
+        replica.is_alone() && table.divergence().is_none()
     }
 
     /// Returns at most `max` keys of the slot that have expired.

@@ -154,4 +154,13 @@ mod tests {
         node.env.one_slot_only = true;
         check_on(&mut node, "> SWAPDB 0 1\n(error) ERR SWAPDB is not allowed in cluster mode");
     }
+
+    #[test]
+    fn a_node_of_which_another_has_copies_refuses_it_and_changes_nothing() {
+        let mut node = TestNode::default();
+        node.slots.has_copies = true;
+        let refused =
+            "> SET a 1\nOK\n> SWAPDB 0 1\n(error) ERR SWAPDB is not allowed in cluster mode\n";
+        check_on(&mut node, &format!("{refused}> DBSIZE\n(integer) 1"));
+    }
 }

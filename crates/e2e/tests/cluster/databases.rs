@@ -35,9 +35,9 @@ fn anywhere(clients: &mut [Client], line: &str) -> Value {
 
 /// Returns the sum of DBSIZE over all nodes.
 fn size(clients: &mut [Client]) -> i64 {
-    let sizes = clients.iter_mut().map(|client| match client.run("DBSIZE") {
-        Value::Integer(size) => size,
-        other => panic!("DBSIZE: {other}"),
+    let sizes = clients.iter_mut().map(|client| {
+        let Value::Integer(size) = client.run("DBSIZE") else { panic!("DBSIZE is a number") };
+        size
     });
     sizes.sum()
 }
@@ -93,10 +93,9 @@ fn replica_ports(cluster: &Cluster) -> BTreeSet<u16> {
 
 /// Returns the fingerprint of the content at a port: what a node serves, or its backup copies.
 fn digest(port: u16) -> Option<String> {
-    match Client::try_connect(port).ok()?.run("DEBUG DIGEST") {
-        Value::Simple(digest) => Some(String::from_utf8_lossy(&digest).into_owned()),
-        other => panic!("DEBUG DIGEST: {other}"),
-    }
+    let mut client = Client::try_connect(port).ok()?;
+    let Value::Simple(digest) = client.run("DEBUG DIGEST") else { panic!("a digest is simple") };
+    Some(String::from_utf8_lossy(&digest).into_owned())
 }
 
 #[test]
@@ -162,6 +161,32 @@ fn a_cluster_keeps_its_databases_over_a_restart_of_all_nodes() {
     assert_eq!(client.run("GET a"), Value::Bulk(b"three".to_vec()));
     let keyspace = text(&mut client, "INFO keyspace");
     assert!(keyspace.contains("db0:keys=1,") && keyspace.contains("db3:keys=2,"), "{keyspace}");
+}
+
+#[test]
+fn a_node_swaps_databases_until_another_has_copies() {
+    let mut cluster = Cluster::of(1, &["--buckets", "16"]);
+    let mut client = cluster.nodes[0].client();
+    for number in 0..1_000 {
+        assert_eq!(client.run(&format!("SET key:{number} zero")), ok());
+    }
+    let mut other = cluster.nodes[0].client();
+    assert_eq!(other.run("SELECT 5"), ok());
+    assert_eq!(other.run("SET key:1 five"), ok());
+    assert_eq!(client.run("SWAPDB 0 5"), ok());
+    assert_eq!(client.run("GET key:1"), Value::Bulk(b"five".to_vec()));
+    assert_eq!(other.run("DBSIZE"), Value::Integer(1_000));
+    cluster.join();
+    cluster.wait_until_even();
+    let refused = Value::Error(b"ERR SWAPDB is not allowed in cluster mode".to_vec());
+    assert_eq!(client.run("SWAPDB 0 5"), refused);
+    // The backup has the databases as they are since.
+    cluster.kill(0);
+    let mut client = cluster.nodes[0].client();
+    assert_eq!(client.run("SELECT 5"), ok());
+    e2e::wait_until("the survivor serves all", Duration::from_secs(30), || {
+        client.run("DBSIZE") == Value::Integer(1_000)
+    });
 }
 
 #[test]

@@ -10,7 +10,6 @@ use cluster::control::OperatorRequest;
 use cluster::data::Plane;
 use cluster::fill::Sent;
 use cluster::map::{ClusterSettings, LeaveWay, NodeId};
-use cluster::serving::ServingPlane;
 use placement::Slot;
 use sim_engine::Quality;
 use store::Version;

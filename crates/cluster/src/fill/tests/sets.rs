@@ -13,7 +13,7 @@ impl Pair {
         let members =
             (first..first + 600).map(|number| format!("member {number}")).collect::<Vec<_>>();
         let seed = self.seed.clone();
-        let key = seed.spread(name);
+        let key = seed.spread(&name);
         let (all, one) = (row(members.iter().map(String::as_str)), row([members[0].as_str()]));
         let effect = match what {
             0 => Effect::Remove { key, cause: Cause::Deleted },
