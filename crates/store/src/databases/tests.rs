@@ -19,12 +19,15 @@ fn database(number: u16) -> Database {
     Database::new(number).expect("small enough")
 }
 
+type NamedKey = (Database, Vec<u8>);
+type ValueAndExpiry = (Vec<u8>, Option<u64>);
+
 /// A slot, and its expected content.
 struct Slot {
     table: SlotTable,
     seed: Seed,
     log: Vec<u8>,
-    expected: BTreeMap<(Database, Vec<u8>), (Vec<u8>, Option<u64>)>,
+    expected: BTreeMap<NamedKey, ValueAndExpiry>,
 }
 
 impl Slot {
@@ -126,7 +129,7 @@ impl Slot {
 proptest! {
     #[test]
     fn several_databases_are_like_several_maps(
-        steps in proptest::collection::vec((0..8u8, 0..5u16, 0..9u8, 0..40u64), 1..200),
+        steps in proptest::collection::vec((0..8u8, 0..5u16, 0..9u8, 0..40u16), 1..200),
     ) {
         let mut slot = Slot::new();
         for (kind, number, key, other) in steps {
@@ -134,9 +137,9 @@ proptest! {
             let key = [&[0xFF_u8, 0, 1][..usize::from(key % 4)], &[key]].concat();
             match kind {
                 0..4 => slot.put(number, &key, &other.to_be_bytes(), None),
-                4 => slot.put(number, &key, b"brief", Some(NOW.0 + other)),
+                4 => slot.put(number, &key, b"brief", Some(NOW.0 + u64::from(other))),
                 5 | 6 => slot.remove(number, &key),
-                _ => slot.swap(number, other as u16 % 5),
+                _ => slot.swap(number, other % 5),
             }
             slot.check();
         }
