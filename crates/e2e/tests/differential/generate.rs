@@ -49,7 +49,16 @@ fn call(g: &mut Gen) -> Step {
         112..124 => lists::command(g),
         _ => g.wrong_arity(),
     };
-    Step::Call { who, args: spoiled(g, args) }
+    Step::Call { who, args: with_common_count(spoiled(g, args)) }
+}
+
+/// Replaces the smallest number of all as the count of LREM: Redis 7.0 accepts it, later versions refuse it, as we do.
+fn with_common_count(mut args: Args) -> Args {
+    let smallest = i64::MIN.to_string().into_bytes();
+    if args[0].eq_ignore_ascii_case(b"LREM") && args.get(2) == Some(&smallest) {
+        args[2] = b"-1".to_vec();
+    }
+    args
 }
 
 /// Sometimes removes an argument, adds one, or replaces one by a wrong one.
@@ -65,12 +74,7 @@ fn spoiled(g: &mut Gen, mut args: Args) -> Args {
         1 => args.push(g.nonsense()),
         _ => {
             let index = 1 + g.index(args.len() - 1);
-            let nonsense = g.nonsense();
-            // Redis 7.0 accepts the smallest number of all as the count of LREM; later versions refuse it, as we do.
-            let is_smallest = nonsense == i64::MIN.to_string().into_bytes();
-            if !(is_smallest && args[0].eq_ignore_ascii_case(b"LREM")) {
-                args[index] = nonsense;
-            }
+            args[index] = g.nonsense();
         }
     }
     args
