@@ -4,6 +4,8 @@
 //! No clock, no socket, no thread, no randomness: time, messages and seeds come in as values, and the
 //! actions to perform come out as values. `server` feeds it real events, `sim` simulated ones.
 
+#[cfg(test)]
+mod spread; // Keys for tests, spread over several databases.
 mod moment; // A point in time on a node's monotonic clock.
 pub mod map; // Members, buckets and their holders, and every possible change to them.
 pub mod consensus; // The replicated log of map changes, the same on every node.

@@ -216,6 +216,8 @@ fn queue(spec: &'static Spec, request: &Request<'_>, session: &mut Session) -> R
     Ok(())
 }
 
+const ALL_SLOTS: LockSet = LockSet::All { named: Vec::new() };
+
 #[inline]
 fn locks(
     spec: &'static Spec,
@@ -227,7 +229,8 @@ fn locks(
         return Err(write_elsewhere(request, env));
     }
     if spec.has(Flag::WholeKeyspace) {
-        return Ok(LockSet::AsNeeded);
+        let all_at_once = spec.full_name == "swapdb";
+        return Ok(if all_at_once { ALL_SLOTS } else { LockSet::AsNeeded });
     }
     if let Some(key) = &request.key {
         let locks = key_locks(spec, request, key, env)?;

@@ -24,6 +24,7 @@ pub struct KeyWait {
     /// The connection's place in the lines of all its keys.
     pub number: WaitNumber,
     pub wanted: Wanted,
+    /// The names of the keys (`Key::name`).
     pub keys: Box<[Arc<[u8]>]>,
     /// The maximum duration of the wait, from the first run on.
     pub block: Block,
@@ -68,15 +69,15 @@ pub(crate) fn wait(
         return Ok(());
     }
     let waiter = context.host.waiter();
-    let args = context.args;
+    let names = keys.map(|index| Arc::from(&*context.key(index).name())).collect();
     let host = &mut *context.host;
     let wait = context.session.key_wait.get_or_insert_with(|| {
-        let keys = keys.map(|index| Arc::from(args.at(index))).collect();
+        let keys = names;
         let (number, after) = (host.next_wait_number(), Box::default());
         Box::new(KeyWait { number, wanted, keys, block, after })
     });
     for bytes in &wait.keys {
-        let slot = context.keys.key(bytes).slot();
+        let slot = context.keys.env().seed.named(bytes).slot();
         context.keys.slots.enter_line(slot, bytes, wanted, (wait.number, waiter));
     }
     Err(Error::WAITING)

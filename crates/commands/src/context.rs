@@ -20,7 +20,8 @@ pub struct Context<'a> {
     pub host: &'a mut dyn Host,
     /// The running command, for its name in errors.
     pub spec: &'static Spec,
-    /// The first key with its slot and hash, computed when the request was prepared.
+    /// The first key with its slot and hash, computed when the request was prepared: in database 0, whatever the
+    /// connection has selected by now.
     pub first_key: Option<&'a Key<'a>>,
 }
 
@@ -29,7 +30,7 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn key(&self, index: usize) -> Key<'a> {
         match self.first_key {
-            Some(key) if index == self.spec.keys.first => *key,
+            Some(key) if index == self.spec.keys.first => key.in_database(self.keys.database),
             Some(_) | None => self.keys.key(self.args.at(index)),
         }
     }
@@ -55,6 +56,7 @@ pub enum Ending {
 pub fn run(context: &mut Context<'_>) -> Ending {
     let run = context.spec.run.expect("a container without a subcommand is not admitted");
     context.keys.no_touch = context.session.no_touch;
+    context.keys.database = context.session.database;
     match run(context) {
         Ok(()) => Ending::Done,
         Err(error) => fail(context, error),

@@ -9,8 +9,8 @@ use cluster::serving::{
 use placement::{Slot, SplitMix64};
 use settings::NotifyClasses;
 use store::{
-    AccessTracking, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable,
-    Touch, UnixMillis,
+    AccessTracking, Applied, At, Cause, Database, Effect, Found, Key, LfuTuning, NewValue,
+    ScanPosition, Seed, SlotTable, Touch, UnixMillis,
 };
 
 use crate::cluster::View;
@@ -50,9 +50,20 @@ pub trait Slots {
         false
     }
 
+    /// Returns whether this node alone has the slot: no other node has a copy, may come back with one, or may have served
+    /// the slot since a split brain.
+    fn is_alone(&mut self, _slot: Slot) -> bool {
+        true
+    }
+
     /// Returns the first slot from `from` on that holds keys. A server that keeps counters needs no lock for this.
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
         Slot::all().skip(from.index()).find(|slot| !self.table(*slot).is_empty())
+    }
+
+    /// Returns the first slot from `from` on that holds keys of databases other than 0, with no lock either.
+    fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        Slot::all().skip(from.index()).find(|slot| self.table(*slot).has_other_databases())
     }
 
     /// Returns the number of keys in a slot.
@@ -102,6 +113,14 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
 
     fn has_left_out(&self) -> bool {
         self.left_out().is_some()
+    }
+
+    fn is_alone(&mut self, slot: Slot) -> bool {
+        ServedSlots::is_alone(self, slot)
+    }
+
+    fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        ServedSlots::with_databases(self, from)
     }
 
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
@@ -173,6 +192,8 @@ pub struct Keys<'a> {
     pub(crate) outcome: &'a mut Outcome,
     /// True if reads must not update access marks (`CLIENT NO-TOUCH`).
     pub(crate) no_touch: bool,
+    /// The database that the connection has selected.
+    pub(crate) database: Database,
     /// The copies that a command on the whole keyspace covers.
     walks: WalkedCopies,
     /// The state of a small random number generator, seeded by the server.
@@ -187,7 +208,8 @@ impl<'a> Keys<'a> {
         outcome: &'a mut Outcome,
         rng: &'a mut SplitMix64,
     ) -> Keys<'a> {
-        Keys { slots, env, outcome, no_touch: false, walks: WalkedCopies::Primaries, rng }
+        let (no_touch, database) = (false, Database::ZERO);
+        Keys { slots, env, outcome, no_touch, database, walks: WalkedCopies::Primaries, rng }
     }
 
     /// Sets the copies that a command on the whole keyspace covers.
@@ -204,6 +226,7 @@ impl<'a> Keys<'a> {
             env: self.env,
             outcome: &mut *self.outcome,
             no_touch: self.no_touch,
+            database: self.database,
             walks: self.walks,
             rng: &mut *self.rng,
         }
@@ -231,9 +254,10 @@ impl<'a> Keys<'a> {
         self.env
     }
 
+    /// Returns a key of the selected database.
     #[inline]
     pub fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        self.env.seed.key(bytes)
+        self.env.seed.key(bytes).in_database(self.database)
     }
 
     /// Reads a key for a client: records the use, counts a hit or miss.
@@ -249,7 +273,7 @@ impl<'a> Keys<'a> {
 
     fn missed(&mut self, key: &Key<'_>) {
         self.outcome.misses += 1;
-        self.notify(NotifyClasses::KEY_MISS, "keymiss", key.bytes());
+        self.notify_key(NotifyClasses::KEY_MISS, "keymiss", key);
     }
 
     /// Like [`Keys::read`], for commands that inspect a key without using it: counts a hit or miss, records no use.
@@ -288,7 +312,7 @@ impl<'a> Keys<'a> {
         let new = self.new_key(effect);
         self.apply_to(slot, effect);
         if let Some(key) = new {
-            self.notify(NotifyClasses::NEW, "new", key.bytes());
+            self.notify_key(NotifyClasses::NEW, "new", &key);
         }
     }
 
@@ -300,7 +324,7 @@ impl<'a> Keys<'a> {
         expires_at: Option<UnixMillis>,
     ) {
         self.apply_to(key.slot(), &Effect::Put { key, value, expires_at });
-        self.notify(NotifyClasses::NEW, "new", key.bytes());
+        self.notify_key(NotifyClasses::NEW, "new", &key);
     }
 
     /// Returns the key that the effect is going to create, if "new" events are published.
@@ -328,6 +352,7 @@ impl<'a> Keys<'a> {
             | Effect::Expire { .. }
             | Effect::Mark { .. }
             | Effect::Remove { .. }
+            | Effect::SwapDatabases { .. }
             | Effect::Clear => None,
         }
     }
@@ -342,9 +367,38 @@ impl<'a> Keys<'a> {
         self.slots.may_change(key.slot())
     }
 
-    /// Removes all keys of a slot.
+    /// Removes all keys of a slot, in all databases.
     pub fn clear(&mut self, slot: Slot) {
         self.apply_to(slot, &Effect::Clear);
+    }
+
+    /// Removes all keys of a slot that are in the selected database: one by one, unless there are no others.
+    pub(crate) fn clear_database(&mut self, slot: Slot) {
+        let database = self.database;
+        let table = self.slots.table(slot);
+        if table.len_in(database) == table.len() {
+            return self.clear(slot);
+        }
+        let mut names = Vec::new();
+        let end = table.scan_database(database, ScanPosition::START, usize::MAX, |found| {
+            names.push(found.item.key().to_vec());
+        });
+        debug_assert!(end.is_none(), "all of them were visited");
+        for name in &names {
+            let key = self.key(name);
+            self.apply_to(slot, &Effect::Remove { key, cause: Cause::Deleted });
+        }
+    }
+
+    /// Exchanges the contents of two databases in a slot. Only if no other node has a copy of any slot
+    /// ([`Keys::has_copies`]).
+    pub(crate) fn swap_databases(&mut self, slot: Slot, one: Database, other: Database) {
+        self.apply_to(slot, &Effect::SwapDatabases { one, other });
+    }
+
+    /// Returns whether another node has, or may come back with, a copy of any slot.
+    pub(crate) fn has_copies(&mut self) -> bool {
+        Slot::all().any(|slot| !self.slots.is_alone(slot))
     }
 
     /// Removes a key, if it exists.
@@ -356,11 +410,28 @@ impl<'a> Keys<'a> {
         there
     }
 
-    /// Publishes a keyspace event about a key.
+    /// Publishes a keyspace event about a key of the selected database.
     #[inline]
     pub fn notify(&mut self, class: NotifyClasses, name: &'static str, key: &[u8]) {
+        self.notify_in(self.database, class, name, key);
+    }
+
+    /// Publishes a keyspace event about a key of any database.
+    #[inline]
+    pub fn notify_key(&mut self, class: NotifyClasses, name: &'static str, key: &Key<'_>) {
+        self.notify_in(key.database(), class, name, key.bytes());
+    }
+
+    #[inline]
+    fn notify_in(
+        &mut self,
+        database: Database,
+        class: NotifyClasses,
+        name: &'static str,
+        key: &[u8],
+    ) {
         if self.env.notify.publishes(class) {
-            let event = Event { class, name, key: key.to_vec() };
+            let event = Event { class, name, database, key: key.to_vec() };
             self.outcome.events.push(Announcement::Event(event));
         }
     }
@@ -380,15 +451,51 @@ impl<'a> Keys<'a> {
         self.slots.table(slot)
     }
 
-    /// Returns the first slot from `from` on that holds keys and is covered on this connection: on the ordinary port
-    /// those that this node serves, on the replica port its backup copies.
+    /// Returns the first slot from `from` on that holds keys of the selected database and is covered on this connection:
+    /// on the ordinary port those that this node serves, on the replica port its backup copies.
     pub fn occupied(&mut self, from: Slot) -> Option<Slot> {
-        if self.walks == WalkedCopies::Backups {
-            return self.occupied_backup(from);
-        }
+        let database = self.database;
         let mut from = Some(from);
         loop {
-            let slot = self.slots.occupied(from?)?;
+            let slot = match database {
+                Database::ZERO => self.occupied_anywhere(from?)?,
+                _ => self.with_databases(from?)?,
+            };
+            let table = self.slots.table(slot);
+            // A slot that seems empty now may be on its way to another node; a walk that changes it must notice that.
+            if !table.has_other_databases() || table.len_in(database) > 0 {
+                return Some(slot);
+            }
+            from = Slot::new(slot.number() + 1);
+        }
+    }
+
+    /// Same as `occupied`, for keys of any database.
+    pub fn occupied_anywhere(&mut self, from: Slot) -> Option<Slot> {
+        match self.walks {
+            WalkedCopies::Primaries => self.next_covered(from, |slots, from| slots.occupied(from)),
+            WalkedCopies::Backups => self.backup_with(from, |table| !table.is_empty()),
+        }
+    }
+
+    /// Same as `occupied`, for keys of databases other than 0.
+    fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        match self.walks {
+            WalkedCopies::Primaries => {
+                self.next_covered(from, |slots, from| slots.with_databases(from))
+            }
+            WalkedCopies::Backups => self.backup_with(from, SlotTable::has_other_databases),
+        }
+    }
+
+    fn next_covered(
+        &mut self,
+        from: Slot,
+        next: impl Fn(&mut dyn Slots, Slot) -> Option<Slot>,
+    ) -> Option<Slot> {
+        let mut from = Some(from);
+        loop {
+            let slot = next(self.slots, from?)?;
             if self.covers(slot) {
                 return Some(slot);
             }
@@ -396,8 +503,26 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns the number of keys in the slots that are covered on this connection.
+    /// Returns the number of keys of the selected database in the slots that are covered on this connection.
     pub fn key_count(&mut self) -> usize {
+        let mut in_others = 0;
+        let mut in_database = 0;
+        let mut next = Slot::new(0).and_then(|from| self.with_databases(from));
+        while let Some(slot) = next {
+            let table = self.slots.table(slot);
+            in_others += table.len() - table.len_in(Database::ZERO);
+            in_database += table.len_in(self.database);
+            let behind = Slot::new(slot.number() + 1);
+            next = behind.and_then(|from| self.with_databases(from));
+        }
+        match self.database {
+            // A slot may have changed between the two counts.
+            Database::ZERO => self.key_count_anywhere().saturating_sub(in_others),
+            _ => in_database,
+        }
+    }
+
+    fn key_count_anywhere(&mut self) -> usize {
         if self.env.cluster.serves_all() && self.walks == WalkedCopies::Primaries {
             return self.slots.key_count();
         }
@@ -411,9 +536,9 @@ impl<'a> Keys<'a> {
     }
 
     /// Looks into every backup copy: only the counts of slots that this node serves are published.
-    fn occupied_backup(&mut self, from: Slot) -> Option<Slot> {
+    fn backup_with(&mut self, from: Slot, has: impl Fn(&SlotTable) -> bool) -> Option<Slot> {
         let mut slots = (from.number()..Slot::COUNT).filter_map(Slot::new);
-        slots.find(|slot| self.covers(*slot) && self.slots.len(*slot) > 0)
+        slots.find(|slot| self.covers(*slot) && has(self.slots.table(*slot)))
     }
 
     fn covers(&self, slot: Slot) -> bool {
@@ -453,7 +578,7 @@ impl<'a> Keys<'a> {
         }
         self.outcome.expired += 1;
         self.apply(&Effect::Remove { key: *key, cause: Cause::Expired });
-        self.notify(NotifyClasses::EXPIRED, "expired", key.bytes());
+        self.notify_key(NotifyClasses::EXPIRED, "expired", key);
     }
 
     /// Returns the item at `at` after recording its use.
@@ -501,6 +626,6 @@ fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(key.slot()),
-        Effect::Clear => None,
+        Effect::Clear | Effect::SwapDatabases { .. } => None,
     }
 }

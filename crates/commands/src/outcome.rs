@@ -2,7 +2,7 @@
 //! The server processes them after the slots are unlocked.
 
 use settings::NotifyClasses;
-use store::{Applied, Garbage};
+use store::{Applied, Database, Garbage};
 
 use crate::{Ending, Error, Post, Space, Spec};
 
@@ -59,5 +59,6 @@ impl Announcement {
 pub struct Event {
     pub class: NotifyClasses,
     pub name: &'static str,
+    pub database: Database,
     pub key: Vec<u8>,
 }

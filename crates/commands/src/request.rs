@@ -14,7 +14,8 @@ pub struct Request<'a> {
     pub spec: Option<&'static Spec>,
     /// Its position in the table.
     pub command: CommandId,
-    /// The first key, if the command has keys and enough arguments.
+    /// The first key, if the command has keys and enough arguments. Always in database 0: an earlier request of the batch
+    /// may select another one.
     pub key: Option<Key<'a>>,
 }
 

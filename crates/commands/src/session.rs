@@ -4,7 +4,7 @@ use cluster::map::LogIndex;
 use cluster::serving::WalkedCopies;
 use placement::Slot;
 use resp::{Mark, Output, Protocol};
-use store::Version;
+use store::{Database, Version};
 
 use crate::{Acknowledged, CommandEnv, KeyWait, OwnedArgs, Spec, Subscriptions};
 
@@ -15,6 +15,8 @@ pub struct Session {
     pub port: ClientPort,
     pub protocol: Protocol,
     pub authenticated: bool,
+    /// The database that SELECT has chosen.
+    pub database: Database,
     pub name: Vec<u8>,
     /// The name that the client's library reports (`CLIENT SETINFO`).
     pub library_name: Vec<u8>,
@@ -93,6 +95,7 @@ pub struct Queued {
 
 /// A key in the state in which WATCH saw it.
 pub struct Watched {
+    /// Its name, which includes the database ([`store::Key::name`]).
     pub key: Vec<u8>,
     pub slot: Slot,
     /// The item's version; `None` if the key was missing.

@@ -377,6 +377,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::sort::SPECS,
     crate::keyspace::expire::SPECS,
     crate::keyspace::scan::SPECS,
+    crate::keyspace::swap::SPECS,
     crate::keyspace::dump::SPECS,
     crate::keyspace::object::SPECS,
     crate::keyspace::whole::SPECS,

@@ -35,6 +35,8 @@ pub struct TestSlots {
     waiters: KeyWaiters,
     /// Slots in which connections wait for what has changed.
     noted: BTreeSet<Slot>,
+    /// True if another node has copies of the slots.
+    pub has_copies: bool,
     /// The map, if any: only this node's slots by it may be changed. Without one all may be.
     view: Option<Arc<View>>,
 }
@@ -54,6 +56,7 @@ impl Slots for TestSlots {
         self.effects.record(slot, previous, version, effect);
         let is_noted = match (effect, Wanted::brought_by(effect)) {
             (Effect::Clear, _) => self.waiters.note_emptied(slot),
+            (Effect::SwapDatabases { .. }, _) => self.waiters.note_all(slot),
             (_, Some((key, wanted))) => self.waiters.note_value(key, wanted),
             (_, None) => false,
         };
@@ -81,8 +84,17 @@ impl Slots for TestSlots {
         self.view.as_ref().is_none_or(|view| view.is_mine(slot))
     }
 
+    fn is_alone(&mut self, _: Slot) -> bool {
+        !self.has_copies
+    }
+
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
         self.tables.range(from..).find(|(_, table)| !table.is_empty()).map(|(slot, _)| *slot)
+    }
+
+    fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        let mut tables = self.tables.range(from..);
+        tables.find(|(_, table)| table.has_other_databases()).map(|(slot, _)| *slot)
     }
 
     fn key_count(&mut self) -> usize {
@@ -99,7 +111,7 @@ impl TestSlots {
     /// Takes a connection out of its lines, as a server does.
     fn leave_lines(&mut self, wait: &KeyWait) {
         for bytes in &wait.keys {
-            let key = Seed::new(SEED).key(bytes);
+            let key = Seed::new(SEED).named(bytes);
             let found = self.tables.get(&key.slot()).and_then(|table| table.peek(&key));
             let goes_on = wait.wanted.may_go_on(found.map(|found| found.value()).as_ref());
             self.waiters.leave(key.slot(), bytes, wait.wanted, wait.number);

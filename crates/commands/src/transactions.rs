@@ -119,12 +119,12 @@ fn watch(context: &mut Context<'_>) -> Result<(), Error> {
     for index in 1..context.args.len() {
         let key = context.key(index);
         // If a key is watched twice, its first state counts.
-        if context.session.watched.iter().any(|watched| watched.key == key.bytes()) {
+        if context.session.watched.iter().any(|watched| *watched.key == *key.name()) {
             continue;
         }
         let version = context.keys.peek(&key).map(|found| found.item.version());
         let last_removal = context.keys.table(key.slot()).last_removal();
-        let (slot, key) = (key.slot(), key.bytes().to_vec());
+        let (slot, key) = (key.slot(), key.name().into_owned());
         let reign = context.keys.env().cluster.reign(slot);
         context.session.watched.push(Watched { key, slot, version, last_removal, reign });
     }
@@ -174,7 +174,7 @@ fn has_changed(keys: &mut Keys<'_>, watched: &Watched) -> bool {
     if !watched.is_under_its_reign(keys.env()) {
         return true;
     }
-    let key = keys.key(&watched.key);
+    let key = keys.env().seed.named(&watched.key);
     let version = keys.peek(&key).map(|found| found.item.version());
     if version != watched.version {
         return true;

@@ -99,7 +99,7 @@ impl Server {
         let mut command = REDIS_SERVER.command();
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", ""]);
         command
-            .args(["--databases", "1", "--enable-debug-command", "yes"])
+            .args(["--databases", "16", "--enable-debug-command", "yes"])
             .args(["--loglevel", "warning"])
             .args(flags);
         Server::start("redis-server", command, [port, unused, unused_too])

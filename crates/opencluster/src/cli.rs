@@ -264,7 +264,7 @@ mod tests {
                  --help",
             ),
             ("srve", "unrecognized subcommand 'srve'; did you mean 'serve'?"),
-            ("--databases 2", "unexpected argument '--databases' found; see opencluster --help"),
+            ("--qqq 2", "unexpected argument '--qqq' found; see opencluster --help"),
         ];
         for (line, expected) in cases {
             assert_eq!(parsed(line).expect_err("not a good line"), expected);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use cluster::serving::WaitNumber;
 use commands::{ClientFacts, CommandId, Session, SubscriptionKind, Table};
 use parking_lot::Mutex;
-use store::UnixMillis;
+use store::{Database, UnixMillis};
 
 /// A connection's state as visible outside its worker. The worker updates it at the end of a turn with plain
 /// stores; a reader may see slightly outdated values.
@@ -25,6 +25,7 @@ pub(crate) struct ClientInfo {
     last_active: AtomicU64,
     last_command: AtomicU16,
     marks: AtomicU8,
+    database: AtomicU16,
     channels: AtomicU32,
     patterns: AtomicU32,
     shard_channels: AtomicU32,
@@ -86,6 +87,7 @@ impl ClientInfo {
             last_active: AtomicU64::new(now.0),
             last_command: AtomicU16::new(CommandId::NONE.number()),
             marks: AtomicU8::new(0),
+            database: AtomicU16::new(0),
             channels: AtomicU32::new(0),
             patterns: AtomicU32::new(0),
             shard_channels: AtomicU32::new(0),
@@ -107,6 +109,7 @@ impl ClientInfo {
         self.input_bytes.store(turn.input_bytes as u64, Relaxed);
         self.output_bytes.store(0, Relaxed);
         self.marks.store(marks(session), Relaxed);
+        self.database.store(session.database.number(), Relaxed);
         for (count, kind) in self.subscriptions() {
             count.store(narrow(session.subscriptions.count(kind)), Relaxed);
         }
@@ -156,6 +159,7 @@ impl ClientInfo {
             name: texts.name.clone(),
             library_name: texts.library_name.clone(),
             library_version: texts.library_version.clone(),
+            database: Database::new(self.database.load(Relaxed)).unwrap_or_default(),
             is_monitor: marks & MONITOR != 0,
             is_closing: marks & CLOSING != 0,
             is_blocked: self.is_blocked().0,

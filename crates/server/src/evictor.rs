@@ -163,7 +163,7 @@ fn random_slot(policy: Policy, room: &mut EvictionContext<'_>) -> Option<Slot> {
 
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>) -> bool {
-    let key = room.env.seed.key(&candidate.key);
+    let key = room.env.seed.named(&candidate.key);
     let locked = LockedSlots::lock(room.data, LockSet::One(key.slot()));
     let opened = ServedSlots::open(room.data, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
@@ -172,7 +172,7 @@ fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>)
         keys.peek(&key).is_some_and(|found| !policy.is_volatile() || found.expires_at.is_some());
     if may_go {
         keys.apply(&Effect::Remove { key, cause: Cause::Evicted });
-        keys.notify(NotifyClasses::EVICTED, "evicted", key.bytes());
+        keys.notify_key(NotifyClasses::EVICTED, "evicted", &key);
         room.outcome.evicted += 1;
     }
     let tickets = slots.finish().tickets;

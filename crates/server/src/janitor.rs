@@ -315,7 +315,7 @@ impl Janitor {
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
         let mut keys = Keys::new(&mut slots, &self.env, &mut self.outcome, &mut self.rng);
         for key in &due.keys {
-            let key = self.env.seed.key(key);
+            let key = self.env.seed.named(key);
             keys.expire(&key);
         }
         slots.force_publish_counts(); // The time of the next check may have changed although nothing was due.

@@ -2,15 +2,17 @@
 //! lock, and the memory that the items take. Used by the I/O threads (`worker/execute.rs`) and by `janitor.rs`.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use cluster::data::SlotState;
 use cluster::replication::Role;
 use commands::KeyspaceNumbers;
 use parking_lot::{Mutex, MutexGuard};
 use placement::Slot;
-use store::{Garbage, Key, Seed, UnixMillis};
+use store::{Database, Garbage, Key, Seed, SlotTable, UnixMillis};
 
 use crate::memory::{MemoryGauge, MemoryProbe};
 
@@ -44,6 +46,9 @@ pub(crate) type SlotGuard<'a> = MutexGuard<'a, SlotState>;
 pub(crate) struct Keyspace {
     cells: Box<[Cell]>,
     summaries: Box<[SlotSummary]>,
+    /// One bit for each slot that this node serves: true if it holds keys of databases other than 0. Updated like the
+    /// summaries.
+    with_databases: Box<[AtomicU64]>,
     /// The seed with which keys are hashed.
     pub seed: Seed,
     pub memory: MemoryGauge,
@@ -58,6 +63,31 @@ pub(crate) struct Population {
     pub expiring: u64,
 }
 
+/// Number of keys of each database whose remaining time to live is sampled.
+const SAMPLES_MAX: u64 = 32;
+
+/// Remaining times to live of some keys of each database: their sum and their number.
+#[derive(Default)]
+struct TtlSamples(BTreeMap<Database, (u64, u64)>);
+
+impl TtlSamples {
+    /// Adds a key of this database, if one expires and there are not enough yet.
+    fn add(&mut self, table: &SlotTable, database: Database, now: UnixMillis) {
+        let (sum, count) = self.0.entry(database).or_default();
+        if *count < SAMPLES_MAX
+            && let Some(found) = table.random_expiring_in(database, *count)
+            && let Some(expiry) = found.expires_at
+        {
+            *sum += expiry.0.saturating_sub(now.0);
+            *count += 1;
+        }
+    }
+
+    fn average(&self, database: Database) -> u64 {
+        self.0.get(&database).and_then(|(sum, count)| sum.checked_div(*count)).unwrap_or(0)
+    }
+}
+
 impl Keyspace {
     /// Creates all slots, empty; the node has this role for each of them.
     pub(crate) fn new(
@@ -70,6 +100,7 @@ impl Keyspace {
         Keyspace {
             cells: slots().map(|_| Cell(Mutex::new(SlotState::with_role(role)))).collect(),
             summaries: slots().map(|_| SlotSummary::default()).collect(),
+            with_databases: slots().step_by(64).map(|_| AtomicU64::new(0)).collect(),
             seed,
             memory: MemoryGauge::new(memory), // Now, so that empty slots count as the node's own memory.
             garbage,
@@ -107,27 +138,70 @@ impl Keyspace {
         self.cells[slot.index()].0.try_lock()
     }
 
-    /// Returns the numbers of keys, and the average remaining time to live, estimated from a few keys.
-    pub(crate) fn numbers(&self, now: UnixMillis) -> KeyspaceNumbers {
-        /// Number of slots sampled, for one key each.
-        const SAMPLES: usize = 32;
+    /// Returns the numbers of keys of each database that has any, and the average remaining time to live, estimated from a
+    /// few keys.
+    pub(crate) fn numbers(&self, now: UnixMillis) -> Vec<(Database, KeyspaceNumbers)> {
         let Population { keys, expiring } = self.population();
-        let mut sum = 0;
-        let mut count = 0;
+        let mut samples = TtlSamples::default();
+        self.sample_ttls(now, &mut samples);
+        let mut numbers = self.numbers_of_others(now, &mut samples);
+        // A slot may have changed between the two counts.
+        let keys = numbers.values().fold(keys, |rest, it| rest.saturating_sub(it.keys));
+        let expiring = numbers.values().fold(expiring, |rest, it| rest.saturating_sub(it.expiring));
+        if keys > 0 {
+            let zero = KeyspaceNumbers { keys, expiring, average_ttl: 0 };
+            numbers.insert(Database::ZERO, zero);
+        }
+        let with_ttl = |(database, numbers): (Database, KeyspaceNumbers)| {
+            (database, KeyspaceNumbers { average_ttl: samples.average(database), ..numbers })
+        };
+        numbers.into_iter().map(with_ttl).collect()
+    }
+
+    /// Counts the keys of databases other than 0. Slots that stay locked are left out: this very thread may hold the lock,
+    /// in an EXEC.
+    fn numbers_of_others(
+        &self,
+        now: UnixMillis,
+        samples: &mut TtlSamples,
+    ) -> BTreeMap<Database, KeyspaceNumbers> {
+        /// Time to wait for a lock, and how often.
+        const PATIENCE: Duration = Duration::from_millis(1);
+        const WAITS_MAX: usize = 8;
+        let mut waits = 0;
+        let mut numbers: BTreeMap<Database, KeyspaceNumbers> = BTreeMap::new();
+        let mut next = Slot::new(0).and_then(|from| self.next_with_databases(from));
+        while let Some(slot) = next {
+            let patience = if waits < WAITS_MAX { PATIENCE } else { Duration::ZERO };
+            if let Some(state) = self.cells[slot.index()].0.try_lock_for(patience) {
+                let sizes = state.table().databases();
+                for size in sizes.filter(|size| size.database != Database::ZERO) {
+                    let sum = numbers.entry(size.database).or_default();
+                    sum.keys += size.len as u64;
+                    sum.expiring += size.expiring as u64;
+                    samples.add(state.table(), size.database, now);
+                }
+            } else {
+                waits += 1;
+            }
+            let behind = Slot::new(slot.number() + 1);
+            next = behind.and_then(|from| self.next_with_databases(from));
+        }
+        numbers
+    }
+
+    /// Estimates the average remaining time to live in database 0.
+    fn sample_ttls(&self, now: UnixMillis, samples: &mut TtlSamples) {
         let mut from = Slot::new(0);
-        for roll in 0..SAMPLES as u64 {
+        for _ in 0..SAMPLES_MAX {
             let Some(slot) = from.and_then(|from| self.next_expiring(from)) else { break };
             // Skip a locked slot: this very thread may hold the lock, in an EXEC.
-            let state = self.try_lock(slot);
-            let found = state.as_ref().and_then(|state| state.table().random_expiring(roll));
-            if let Some(expiry) = found.and_then(|found| found.expires_at) {
-                sum += expiry.0.saturating_sub(now.0);
-                count += 1;
+            if let Some(state) = self.try_lock(slot) {
+                samples.add(state.table(), Database::ZERO, now);
             }
             // Keys are spread evenly over slots, so any slots will do.
             from = Slot::new(slot.number() + 1);
         }
-        KeyspaceNumbers { keys, expiring, average_ttl: sum.checked_div(count).unwrap_or(0) }
     }
 
     pub(crate) fn population(&self) -> Population {
@@ -145,6 +219,17 @@ impl Keyspace {
     /// Returns the first slot at or after `from` that holds a key.
     pub(crate) fn next_occupied(&self, from: Slot) -> Option<Slot> {
         self.next_summarised(from, |note| note.len.load(Relaxed) > 0)
+    }
+
+    /// Returns the first slot at or after `from` that holds a key of a database other than 0.
+    pub(crate) fn next_with_databases(&self, from: Slot) -> Option<Slot> {
+        let (word, bit) = word_and_bit(from);
+        let first = self.with_databases[word].load(Relaxed) & (u64::MAX << bit);
+        let behind = self.with_databases[word + 1..].iter().map(|word| word.load(Relaxed));
+        let mut words = core::iter::once(first).chain(behind).zip(word..);
+        let (bits, word) = words.find(|(bits, _)| *bits != 0)?;
+        let index = word * 64 + bits.trailing_zeros() as usize;
+        u16::try_from(index).ok().and_then(Slot::new)
     }
 
     /// Returns the first slot at or after `from` that holds a key with an expiry.
@@ -173,7 +258,9 @@ impl Keyspace {
     #[inline]
     pub(crate) fn note(&self, slot: Slot, state: &SlotState) {
         let note = &self.summaries[slot.index()];
-        if !state.replica().is_primary() {
+        let is_primary = state.replica().is_primary();
+        self.note_databases(slot, is_primary && state.table().has_other_databases());
+        if !is_primary {
             note.expires_from.store(NEVER, Relaxed);
             note.len.store(0, Relaxed);
             note.expiring.store(0, Relaxed);
@@ -184,6 +271,25 @@ impl Keyspace {
         set_if_new_u32(&note.len, count(table.len()));
         set_if_new_u32(&note.expiring, count(table.expiring()));
     }
+
+    #[inline]
+    fn note_databases(&self, slot: Slot, has: bool) {
+        let (word, bit) = word_and_bit(slot);
+        let word = &self.with_databases[word];
+        if (word.load(Relaxed) >> bit & 1 == 1) != has {
+            // Neighbouring slots share the word, each under a lock of its own.
+            if has {
+                word.fetch_or(1 << bit, Relaxed)
+            } else {
+                word.fetch_and(!(1 << bit), Relaxed)
+            };
+        }
+    }
+}
+
+/// Returns the word and the bit of a slot among bits.
+fn word_and_bit(slot: Slot) -> (usize, u32) {
+    (slot.index() / 64, u32::from(slot.number() % 64))
 }
 
 /// Stores only a value that differs: most writes change no summary, and a cache line that is only read stays

@@ -95,6 +95,8 @@ pub struct Settings {
     pub maxclients: u32,
     /// Each of them has a thread.
     pub any_maxclients: u32,
+    /// Number of databases, at most 10,000 (`store::Database`).
+    pub databases: u16,
     /// Maximum bytes of one client's unprocessed requests.
     pub client_query_buffer_limit: u64,
     pub client_output_buffer_limit: OutputLimits,
@@ -163,6 +165,7 @@ impl Default for Settings {
             timers_maxmemory: 0,
             maxclients: 10_000,
             any_maxclients: 1_000,
+            databases: 16,
             client_query_buffer_limit: 1 << 30,
             client_output_buffer_limit: OutputLimits::default(),
             proto_max_bulk_len: 512 << 20,

@@ -9,9 +9,9 @@ pub struct NotifyClasses(u16);
 
 impl NotifyClasses {
     pub const NONE: NotifyClasses = NotifyClasses(0);
-    /// Publishes on `__keyspace@0__:KEY`.
+    /// Publishes on `__keyspace@DATABASE__:KEY`.
     pub const KEYSPACE: NotifyClasses = NotifyClasses(1 << 0);
-    /// Publishes on `__keyevent@0__:EVENT`.
+    /// Publishes on `__keyevent@DATABASE__:EVENT`.
     pub const KEYEVENT: NotifyClasses = NotifyClasses(1 << 1);
     pub const GENERIC: NotifyClasses = NotifyClasses(1 << 2);
     pub const STRING: NotifyClasses = NotifyClasses(1 << 3);

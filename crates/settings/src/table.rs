@@ -254,6 +254,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Clients that may be connected at a time"),
     row!(Limits "any-maxclients" Start any_maxclients, SettingKind::Integer { min: 1, max: 100_000 },
         "Clients that may be connected to the any-port at a time; each has a thread"),
+    row!(Limits "databases" Start databases, SettingKind::Integer { min: 1, max: 10_000 },
+        "Number of databases that SELECT offers, the same on all nodes of a cluster"),
     row!(Limits "client-query-buffer-limit" RunTime client_query_buffer_limit, BUFFER,
         "Unfinished requests of one client before it is disconnected"),
     row!(Limits "client-output-buffer-limit" RunTime client_output_buffer_limit, SettingKind::OutputLimits,
@@ -294,7 +296,6 @@ pub static TABLE: &[SettingSpec] = &[
     row!(Watching "latency-monitor-threshold" RunTime latency_monitor_threshold, MILLISECONDS,
         "Events slower than this are recorded for LATENCY; 0 for none"),
 
-    row!(Compatibility "databases" Fixed "1", COUNT, "There is only database 0, as in Redis Cluster"),
     row!(Compatibility "save" Fixed "", SettingKind::Path, "Data is in memory only"),
     row!(Compatibility "appendonly" Fixed "no", SettingKind::YesNo, "Data is in memory only"),
     row!(Compatibility "loglevel" Fixed "notice", SettingKind::Name, "log-level sets what is logged"),

@@ -12,7 +12,8 @@ use crate::item::{Item, OwnedMemory};
 use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
 use crate::value::ItemValue;
 use crate::{
-    Cause, Effect, Key, NewValue, Seed, StoredValue, StringValue, Touch, UnixMillis, Version,
+    Cause, Database, Effect, Key, NewValue, Seed, StoredValue, StringValue, Touch, UnixMillis,
+    Version,
 };
 
 /// Values of this size and more are freed outside the slot's lock.
@@ -132,13 +133,15 @@ impl SlotTable {
             }
             Effect::Remove { key, cause } => self.remove(change, key, *cause),
             Effect::Clear => self.clear(change),
+            Effect::SwapDatabases { one, other } => self.swap_databases(change, *one, *other),
         }
     }
 
     /// Returns the numbers that are also published outside the slot's lock (`server/src/keyspace.rs`).
     #[inline]
-    fn seen_by_others(&self) -> (usize, usize, Option<UnixMillis>) {
-        (self.index.len(), self.index.expiring(), self.expires_from())
+    fn seen_by_others(&self) -> (usize, usize, Option<UnixMillis>, bool) {
+        let has_others = self.index.has_other_databases();
+        (self.index.len(), self.index.expiring(), self.expires_from(), has_others)
     }
 
     #[inline]
@@ -166,11 +169,11 @@ impl SlotTable {
         key: &Key<'_>,
         value: ItemValue<'_>,
     ) -> At {
-        change.remembered_bytes += self.note_arrival(key.bytes());
+        change.remembered_bytes += self.note_arrival(key);
         let mark = change.touch.new_mark();
         let item = Item::new(key.bytes(), value, change.version, mark);
         change.grown_bytes += signed(item.as_ref().bytes());
-        self.index.insert(key.hash(), item, change.seed)
+        self.index.insert(key.database(), key.hash(), item, change.seed)
     }
 
     /// Replaces the value of the item at `at`.
@@ -287,7 +290,7 @@ impl SlotTable {
         let Some(at) = self.locate(key) else { return };
         let mut item = self.index.remove(at);
         let versions = (item.as_ref().version(), change.version);
-        change.remembered_bytes += self.note_removal(key.bytes(), versions, cause);
+        change.remembered_bytes += self.note_removal(key, versions, cause);
         change.grown_bytes -= signed(item.as_ref().bytes());
         change.discard_value(&mut item);
         self.last_removal = change.version;
@@ -302,6 +305,21 @@ impl SlotTable {
         change.garbage = Some(Garbage::Items(Box::new(Items(items))));
         self.last_removal = change.version;
         change.remembered_bytes += self.note_emptied(change.version);
+    }
+
+    /// Exchanges the contents of two databases. The items keep their versions, so a watched key counts as changed if the
+    /// other database has another item of this name, or none.
+    fn swap_databases(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        one: Database,
+        other: Database,
+    ) {
+        if self.len_in(one) + self.len_in(other) == 0 {
+            return;
+        }
+        self.index.swap_databases(one, other);
+        self.last_removal = change.version;
     }
 
     #[inline]

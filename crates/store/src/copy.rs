@@ -15,7 +15,7 @@ impl SlotTable {
     /// Inserts an item copied from another node, or adds a part of it, with its own version. The slot's version does not change.
     pub fn copy_item(&mut self, item: &DecodedItem<'_>, seed: &Seed) -> Applied {
         let at = self.version;
-        let key = seed.key(item.key);
+        let key = seed.key(item.key).in_database(item.database);
         let effect = match (&item.value, item.extent) {
             (NewValue::Hash(pairs), ItemExtent::More) => Effect::SetFields { key, pairs },
             (NewValue::List(elements), ItemExtent::More) => {

@@ -25,7 +25,7 @@ impl Digest {
     pub fn of_item(found: &Found<'_>) -> Digest {
         Digest([1, 2].map(|seed| {
             let mut hasher = foldhash::quality::FixedState::with_seed(seed).build_hasher();
-            let key = found.item.key();
+            let key = &*found.name();
             hasher.write_usize(key.len());
             hasher.write(key);
             match found.value() {

@@ -1,6 +1,6 @@
 //! A slot's record of a split of the cluster (split brain): its version at the split, and tombstones of the keys
 //! removed since. Kept only while the map says that another side may have continued; `cluster` starts and ends it,
-//! sends it along with a slot, and reads it when the two sides merge.
+//! sends it along with a slot, and reads it when the two sides merge. Keys are kept by their names ([`Key::name`]).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -138,16 +138,17 @@ impl SlotTable {
     /// Records that the item just written here comes from another side, which had created it at version `made`.
     pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
         let here = self.peek(key).map(|found| found.item.version());
-        let tombstone = self.divergence.as_ref().and_then(|it| it.tombstone(key.bytes()));
+        let name = key.name();
+        let tombstone = self.divergence.as_ref().and_then(|it| it.tombstone(&name));
         let Some(divergence) = &mut self.divergence else { return };
         match (here, tombstone) {
             (Some(here), _) => {
-                if divergence.brought.insert(key.bytes().into(), (here, made)).is_none() {
-                    divergence.bytes += TOMB_BYTES + key.bytes().len();
+                if divergence.brought.insert((*name).into(), (here, made)).is_none() {
+                    divergence.bytes += TOMB_BYTES + name.len();
                 }
             }
             (None, Some(tombstone)) => {
-                divergence.insert_tombstone(key.bytes(), Tombstone { version: made, ..tombstone });
+                divergence.insert_tombstone(&name, Tombstone { version: made, ..tombstone });
             }
             (None, None) => {}
         }
@@ -186,7 +187,7 @@ impl SlotTable {
         self.divergence = from.divergence.take();
         let Some(mut divergence) = self.divergence.take() else { return };
         let mut back = Vec::new();
-        self.for_each(|found| back.push(found.item.key().to_vec()));
+        self.for_each(|found| back.push(found.name().into_owned()));
         back.iter().for_each(|key| divergence.remove_tombstone(key));
         self.divergence = Some(divergence);
     }
@@ -198,21 +199,21 @@ impl SlotTable {
     /// Records the removal of a key that had the version `was`. Returns the growth of the record in bytes.
     pub(crate) fn note_removal(
         &mut self,
-        key: &[u8],
+        key: &Key<'_>,
         (was, now): (Version, Version),
         cause: Cause,
     ) -> i64 {
         self.remember(|divergence| {
             let is_changed = was > divergence.at;
             let by_itself = !is_changed && cause != Cause::Deleted;
-            divergence.insert_tombstone(key, Tombstone { version: now, by_itself });
+            divergence.insert_tombstone(&key.name(), Tombstone { version: now, by_itself });
         })
     }
 
     /// Records that the key exists again. Returns the growth of the record in bytes.
     #[inline]
-    pub(crate) fn note_arrival(&mut self, key: &[u8]) -> i64 {
-        self.remember(|divergence| divergence.remove_tombstone(key))
+    pub(crate) fn note_arrival(&mut self, key: &Key<'_>) -> i64 {
+        self.remember(|divergence| divergence.remove_tombstone(&key.name()))
     }
 
     /// Records the removal of all keys. Returns the growth of the record in bytes.

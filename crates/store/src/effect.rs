@@ -2,7 +2,7 @@
 //! backups, and a backup applies them in the same way: an effect depends on no clock, no random number, and nothing
 //! but the slot's content.
 
-use crate::{AccessMark, Key, NewValue, UnixMillis};
+use crate::{AccessMark, Database, Key, NewValue, UnixMillis};
 
 /// One change of one slot.
 #[derive(Clone, Debug)]
@@ -41,8 +41,11 @@ pub enum Effect<'a> {
     Mark { key: Key<'a>, mark: AccessMark },
     /// Removes the key.
     Remove { key: Key<'a>, cause: Cause },
-    /// Removes all keys of the slot.
+    /// Removes all keys of the slot, in all databases.
     Clear,
+    /// Exchanges the contents of two databases. Only while no other node has, or had, a copy of the slot
+    /// (`ServedSlots::is_alone`).
+    SwapDatabases { one: Database, other: Database },
 }
 
 /// The reason for a key's removal.

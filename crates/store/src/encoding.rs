@@ -12,8 +12,8 @@ use crate::list_value::ListValue;
 use crate::set_value::{MEMBER, SetValue};
 use crate::sorted_value::SortedSetValue;
 use crate::{
-    AccessMark, Cause, Effect, Encoding, Found, Key, ListRanges, NewValue, ScoredMember, Seed,
-    StoredValue, Stream, StreamPosition, StringValue, UnixMillis, Version,
+    AccessMark, Cause, Database, Effect, Encoding, Found, Key, ListRanges, NewValue, ScoredMember,
+    Seed, StoredValue, Stream, StreamPosition, StringValue, UnixMillis, Version,
 };
 
 /// The bytes were not written by this encoding, or are incomplete. Nothing was changed.
@@ -51,6 +51,11 @@ const ADD_MEMBERS_V1: u8 = 0x38;
 const REMOVE_MEMBERS_V1: u8 = 0x39;
 const CHANGE_STREAM_V1: u8 = 0x3C;
 
+const SWAP_DATABASES_V1: u8 = 0x41;
+
+/// Precedes an item or an effect whose key is not in database 0; the number of the database follows.
+const IN_DATABASE_V1: u8 = 0x40;
+
 const VALUE_PLAIN: u8 = 0;
 const VALUE_RAW: u8 = 1;
 const VALUE_INTEGER: u8 = 2;
@@ -63,6 +68,7 @@ const VALUE_STREAM: u8 = 7;
 /// An item read from a fill or a snapshot.
 #[derive(Debug)]
 pub struct DecodedItem<'a> {
+    pub database: Database,
     pub key: &'a [u8],
     pub value: NewValue<'a>,
     pub version: Version,
@@ -197,6 +203,7 @@ fn value_tag(found: &Found<'_>) -> u8 {
 
 fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version) {
     let item = found.item;
+    put_database(out, found.database);
     out.push(tag);
     put_u64(out, version.0);
     put_varint(out, u64::from(item.mark().0));
@@ -207,6 +214,7 @@ fn put_item_head(out: &mut Vec<u8>, tag: u8, found: &Found<'_>, version: Version
 /// Reads an item; returns it and the remaining bytes.
 pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError> {
     let mut input = ByteReader(bytes);
+    let database = input.database()?;
     let extent = match input.u8()? {
         ITEM_V1 => ItemExtent::Whole,
         ITEM_PART_V1 => ItemExtent::More,
@@ -217,7 +225,7 @@ pub fn decode_item(bytes: &[u8]) -> Result<(DecodedItem<'_>, &[u8]), DecodeError
     let expires_at = input.expiry()?;
     let key = input.bytes()?;
     let value = input.value()?;
-    Ok((DecodedItem { key, value, version, mark, expires_at, extent }, input.0))
+    Ok((DecodedItem { database, key, value, version, mark, expires_at, extent }, input.0))
 }
 
 /// Appends an effect.
@@ -273,6 +281,11 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
             });
         }
         Effect::Clear => out.push(CLEAR_V1),
+        Effect::SwapDatabases { one, other } => {
+            out.push(SWAP_DATABASES_V1);
+            out.extend_from_slice(&one.number().to_le_bytes());
+            out.extend_from_slice(&other.number().to_le_bytes());
+        }
     }
 }
 
@@ -282,45 +295,53 @@ pub fn decode_effect<'a>(
     seed: &Seed,
 ) -> Result<(Effect<'a>, &'a [u8]), DecodeError> {
     let mut input = ByteReader(bytes);
+    let database = input.database()?;
+    let key = |input: &mut ByteReader<'a>| {
+        Ok::<_, DecodeError>(seed.key(input.bytes()?).in_database(database))
+    };
     let effect = match input.u8()? {
         PUT_V1 => {
-            let key = input.key(seed)?;
+            let key = key(&mut input)?;
             let expires_at = input.expiry()?;
             Effect::Put { key, expires_at, value: input.value()? }
         }
-        APPEND_V1 => Effect::Append { key: input.key(seed)?, tail: input.bytes()? },
+        APPEND_V1 => Effect::Append { key: key(&mut input)?, tail: input.bytes()? },
         OVERWRITE_V1 => {
-            let key = input.key(seed)?;
+            let key = key(&mut input)?;
             let offset = usize::try_from(input.varint()?).ok().filter(|at| *at <= OFFSET_MAX);
             let offset = offset.ok_or(DecodeError::BadNumber)?;
             Effect::Overwrite { key, offset, bytes: input.bytes()? }
         }
-        SET_FIELDS_V1 => Effect::SetFields { key: input.key(seed)?, pairs: input.row(PAIR)? },
-        REMOVE_FIELDS_V1 => Effect::RemoveFields { key: input.key(seed)?, fields: input.row(1)? },
+        SET_FIELDS_V1 => Effect::SetFields { key: key(&mut input)?, pairs: input.row(PAIR)? },
+        REMOVE_FIELDS_V1 => Effect::RemoveFields { key: key(&mut input)?, fields: input.row(1)? },
         INSERT_ELEMENTS_V1 => {
-            let (key, index) = (input.key(seed)?, input.index()?);
+            let (key, index) = (key(&mut input)?, input.index()?);
             Effect::InsertElements { key, index, elements: input.row(1)? }
         }
         SET_ELEMENT_V1 => {
-            let (key, index) = (input.key(seed)?, input.index()?);
+            let (key, index) = (key(&mut input)?, input.index()?);
             Effect::SetElement { key, index, element: input.one_element()? }
         }
         REMOVE_ELEMENTS_V1 => {
-            Effect::RemoveElements { key: input.key(seed)?, ranges: input.list_ranges()? }
+            Effect::RemoveElements { key: key(&mut input)?, ranges: input.list_ranges()? }
         }
-        SET_SCORES_V1 => Effect::SetScores { key: input.key(seed)?, pairs: input.scored_row()? },
-        REMOVE_SCORED_V1 => Effect::RemoveScored { key: input.key(seed)?, members: input.row(1)? },
-        ADD_MEMBERS_V1 => Effect::AddMembers { key: input.key(seed)?, members: input.row(MEMBER)? },
+        SET_SCORES_V1 => Effect::SetScores { key: key(&mut input)?, pairs: input.scored_row()? },
+        REMOVE_SCORED_V1 => Effect::RemoveScored { key: key(&mut input)?, members: input.row(1)? },
+        ADD_MEMBERS_V1 => Effect::AddMembers { key: key(&mut input)?, members: input.row(MEMBER)? },
         REMOVE_MEMBERS_V1 => {
-            Effect::RemoveMembers { key: input.key(seed)?, members: input.row(MEMBER)? }
+            Effect::RemoveMembers { key: key(&mut input)?, members: input.row(MEMBER)? }
+        }
+        EXPIRE_V1 => Effect::Expire { key: key(&mut input)?, at: input.expiry()? },
+        MARK_V1 => Effect::Mark { key: key(&mut input)?, mark: input.mark()? },
+        REMOVE_V1 => Effect::Remove { key: key(&mut input)?, cause: input.cause()? },
+        // Effects without a key have no database before them.
+        CLEAR_V1 if database == Database::ZERO => Effect::Clear,
+        SWAP_DATABASES_V1 if database == Database::ZERO => {
+            Effect::SwapDatabases { one: input.database_number()?, other: input.database_number()? }
         }
         CHANGE_STREAM_V1 => {
-            Effect::ChangeStream { key: input.key(seed)?, records: input.stream_changes()? }
+            Effect::ChangeStream { key: key(&mut input)?, records: input.stream_changes()? }
         }
-        EXPIRE_V1 => Effect::Expire { key: input.key(seed)?, at: input.expiry()? },
-        MARK_V1 => Effect::Mark { key: input.key(seed)?, mark: input.mark()? },
-        REMOVE_V1 => Effect::Remove { key: input.key(seed)?, cause: input.cause()? },
-        CLEAR_V1 => Effect::Clear,
         tag => return Err(DecodeError::UnknownTag(tag)),
     };
     Ok((effect, input.0))
@@ -354,7 +375,16 @@ fn put_key_bytes(out: &mut Vec<u8>, tag: u8, key: &Key<'_>, bytes: &[u8]) {
     put_bytes(out, bytes);
 }
 
+#[inline]
+fn put_database(out: &mut Vec<u8>, database: Database) {
+    if database != Database::ZERO {
+        out.push(IN_DATABASE_V1);
+        out.extend_from_slice(&database.number().to_le_bytes());
+    }
+}
+
 fn put_tag_key(out: &mut Vec<u8>, tag: u8, key: &Key<'_>) {
+    put_database(out, key.database());
     out.push(tag);
     put_bytes(out, key.bytes());
 }
@@ -513,8 +543,20 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    fn key(&mut self, seed: &Seed) -> Result<Key<'a>, DecodeError> {
-        Ok(seed.key(self.bytes()?))
+    /// Reads the database before an item or an effect: 0 if there is none.
+    fn database(&mut self) -> Result<Database, DecodeError> {
+        if self.0.first() != Some(&IN_DATABASE_V1) {
+            return Ok(Database::ZERO);
+        }
+        self.take(1)?;
+        let database = self.database_number()?;
+        if database == Database::ZERO { Err(DecodeError::BadNumber) } else { Ok(database) }
+    }
+
+    fn database_number(&mut self) -> Result<Database, DecodeError> {
+        let bytes = self.take(size_of::<u16>())?;
+        let number = u16::from_le_bytes(bytes.try_into().expect("two bytes were taken"));
+        Database::new(number).ok_or(DecodeError::BadNumber)
     }
 
     fn expiry(&mut self) -> Result<Option<UnixMillis>, DecodeError> {

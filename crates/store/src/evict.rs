@@ -59,6 +59,7 @@ impl Policy {
 /// A key that may be evicted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
+    /// Its name ([`crate::Key::name`]).
     pub key: Vec<u8>,
     score: u64,
 }
@@ -75,7 +76,7 @@ impl SlotTable {
         let found =
             if policy.is_volatile() { self.random_expiring(roll)? } else { self.random(roll)? };
         let score = policy.score(&found, now, tuning);
-        Some(Candidate { key: found.item.key().to_vec(), score })
+        Some(Candidate { key: found.name().into_owned(), score })
     }
 }
 

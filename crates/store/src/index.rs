@@ -1,16 +1,36 @@
-//! Finds items by hash. A slot usually needs one segment; a slot with many keys (of one hash tag) gets a directory
-//! of segments (extendible hashing), so that growing never moves more than one segment. Called by `slot_table.rs`.
+//! Finds items of one database by hash. A slot usually needs one segment; a slot with many keys (of one hash tag) gets a directory
+//! of segments (extendible hashing), so that growing never moves more than one segment. Called by `databases.rs`.
 
+use crate::databases::Databases;
 use crate::item::{Item, ItemRef};
+use crate::key::name_of;
 use crate::segment::{ENTRIES_MAX, EntryIndex, EntryTag, Inserted, Segment};
 use crate::slot_table::ScanPosition;
-use crate::{Seed, UnixMillis};
+use crate::{Database, Seed, UnixMillis};
 
 /// The location of an item; valid until the index is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct At {
+    /// The leaf in its lower `DEPTH_MAX` bits, above them the position of the database among those of the slot.
     leaf: u32,
     place: EntryIndex,
+}
+
+impl At {
+    /// Returns the location as one in the database at `position` of the slot.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "at most 10,000 databases, and 14 bits for them"
+    )]
+    pub(crate) fn in_part(self, position: usize) -> At {
+        At { leaf: self.leaf | (position as u32) << DEPTH_MAX, ..self }
+    }
+
+    /// Returns the position of the database, and the location within it.
+    pub(crate) fn split(self) -> (usize, At) {
+        let leaf = self.leaf & ((1 << DEPTH_MAX) - 1);
+        ((self.leaf >> DEPTH_MAX) as usize, At { leaf, ..self })
+    }
 }
 
 /// At this depth of the directory, segments stop splitting and grow instead: 1.5 billion keys in one slot, or
@@ -41,15 +61,43 @@ pub(crate) struct SegmentDirectory {
     array_bytes: usize,
 }
 
-/// The index of one slot. Small on purpose: there is one in each of 16,384 slots.
-pub(crate) enum Index {
+/// The index of one database in one slot. Small on purpose: there is one in each of 16,384 slots.
+pub(crate) enum HashIndex {
     One(Segment),
-    Many(Box<SegmentDirectory>),
+    Many(Box<LargeIndex>),
 }
 
-impl Default for Index {
-    fn default() -> Index {
-        Index::One(Segment::default())
+/// An index with memory of its own. There is one box for both kinds, because [`HashIndex`] has room for one pointer
+/// without growing.
+pub(crate) enum LargeIndex {
+    Segments(SegmentDirectory),
+    /// The slot has several databases. Only `databases.rs` makes and reads this.
+    Databases(Databases),
+}
+
+impl LargeIndex {
+    #[inline(always)]
+    fn segments(&self) -> &SegmentDirectory {
+        match self {
+            LargeIndex::Segments(directory) => directory,
+            LargeIndex::Databases(_) => unreachable!("{ONE_DATABASE}"),
+        }
+    }
+
+    #[inline(always)]
+    fn segments_mut(&mut self) -> &mut SegmentDirectory {
+        match self {
+            LargeIndex::Segments(directory) => directory,
+            LargeIndex::Databases(_) => unreachable!("{ONE_DATABASE}"),
+        }
+    }
+}
+
+const ONE_DATABASE: &str = "`databases.rs` calls this on the index of one database";
+
+impl Default for HashIndex {
+    fn default() -> HashIndex {
+        HashIndex::One(Segment::default())
     }
 }
 
@@ -81,26 +129,26 @@ fn tag_below(depth: u32, hash: u64) -> EntryTag {
     ((hash << depth) >> (u64::BITS - EntryTag::BITS)) as EntryTag
 }
 
-impl Index {
+impl HashIndex {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Index::One(segment) => segment.len(),
-            Index::Many(directory) => directory.len,
+            HashIndex::One(segment) => segment.len(),
+            HashIndex::Many(large) => large.segments().len,
         }
     }
 
     pub(crate) fn expiring(&self) -> usize {
         match self {
-            Index::One(segment) => segment.expiring(),
-            Index::Many(directory) => directory.expiring,
+            HashIndex::One(segment) => segment.expiring(),
+            HashIndex::Many(large) => large.segments().expiring,
         }
     }
 
     /// Returns the index's memory in the allocator, without the items.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Index::One(segment) => segment.bytes(),
-            Index::Many(directory) => directory.array_bytes,
+            HashIndex::One(segment) => segment.bytes(),
+            HashIndex::Many(large) => large.segments().array_bytes,
         }
     }
 
@@ -162,7 +210,7 @@ impl Index {
     pub(crate) fn remove(&mut self, at: At) -> Item {
         let item = self.on_segment(at.leaf, |segment| segment.remove(at.place));
         if self.len() == 0 {
-            *self = Index::default();
+            *self = HashIndex::default();
         }
         item
     }
@@ -207,20 +255,24 @@ impl Index {
         self.pick(roll, Segment::next_expiring)
     }
 
-    /// Returns up to `max` keys that are due at `now`.
-    pub(crate) fn due(&self, now: UnixMillis, max: usize) -> Vec<Vec<u8>> {
-        let mut keys = Vec::new();
+    /// Adds the names of keys that are due at `now`, until there are `max`. They are of this database.
+    pub(crate) fn due(
+        &self,
+        database: Database,
+        now: UnixMillis,
+        max: usize,
+        keys: &mut Vec<Vec<u8>>,
+    ) {
         for segment in self.segments() {
             let mut from = EntryIndex::FIRST;
             while let Some(place) = segment.next_due(from, now) {
                 if keys.len() == max {
-                    return keys;
+                    return;
                 }
-                keys.push(segment.item(place).key().to_vec());
+                keys.push(name_of(database, segment.item(place).key()).into_owned());
                 from = place.next();
             }
         }
-        keys
     }
 
     pub(crate) fn earliest_expiry(&self) -> Option<UnixMillis> {
@@ -248,17 +300,20 @@ impl Index {
     #[inline(always)]
     fn leaf_number(&self, hash: u64) -> u32 {
         match self {
-            Index::One(_) => 0,
-            Index::Many(directory) => directory.routes[directory.route(hash)],
+            HashIndex::One(_) => 0,
+            HashIndex::Many(large) => {
+                let directory = large.segments();
+                directory.routes[directory.route(hash)]
+            }
         }
     }
 
     #[inline(always)]
     fn leaf(&self, number: u32) -> (&Segment, Range) {
         match self {
-            Index::One(segment) => (segment, Range::ALL),
-            Index::Many(directory) => {
-                let leaf = &directory.leaves[number as usize];
+            HashIndex::One(segment) => (segment, Range::ALL),
+            HashIndex::Many(large) => {
+                let leaf = &large.segments().leaves[number as usize];
                 (&leaf.segment, leaf.range)
             }
         }
@@ -272,15 +327,15 @@ impl Index {
     #[inline(always)]
     fn segment_mut(&mut self, number: u32) -> &mut Segment {
         match self {
-            Index::One(segment) => segment,
-            Index::Many(directory) => &mut directory.leaves[number as usize].segment,
+            HashIndex::One(segment) => segment,
+            HashIndex::Many(large) => &mut large.segments_mut().leaves[number as usize].segment,
         }
     }
 
     fn leaf_count(&self) -> u32 {
         match self {
-            Index::One(_) => 1,
-            Index::Many(directory) => leaf_id(directory.leaves.len()),
+            HashIndex::One(_) => 1,
+            HashIndex::Many(large) => leaf_id(large.segments().leaves.len()),
         }
     }
 
@@ -292,18 +347,19 @@ impl Index {
     #[inline]
     fn on_segment<R>(&mut self, number: u32, change: impl FnOnce(&mut Segment) -> R) -> R {
         match self {
-            Index::One(segment) => change(segment),
-            Index::Many(directory) => directory.on_segment(number, change),
+            HashIndex::One(segment) => change(segment),
+            HashIndex::Many(large) => large.segments_mut().on_segment(number, change),
         }
     }
 
     /// Splits a full leaf in two by the next bit of its items' hashes.
     fn split(&mut self, number: u32, seed: &Seed) {
-        if let Index::One(segment) = self {
-            *self = Index::Many(Box::new(SegmentDirectory::new(core::mem::take(segment))));
+        if let HashIndex::One(segment) = self {
+            let directory = SegmentDirectory::new(core::mem::take(segment));
+            *self = HashIndex::Many(Box::new(LargeIndex::Segments(directory)));
         }
-        let Index::Many(directory) = self else { unreachable!("it has just become one") };
-        for (item, expiry) in directory.split(number) {
+        let HashIndex::Many(large) = self else { unreachable!("it has just become one") };
+        for (item, expiry) in large.segments_mut().split(number) {
             let hash = seed.hash(item.as_ref().key());
             let at = self.insert(hash, item, seed);
             self.set_expiry(at, expiry);

@@ -5,10 +5,11 @@
 //! effects with the same function.
 //!
 //! Read `effect.rs` first (everything that can change a slot), then `slot_table.rs` (one slot),
-//! `index.rs` and `segment.rs` (how a key is found), `item.rs` (one item's bytes; the `unsafe`).
+//! `databases.rs`, `index.rs` and `segment.rs` (how a key is found), `item.rs` (one item's bytes; the `unsafe`).
 mod effect; //      All kinds of changes of a slot.
 mod slot_table; //  One slot: its index, version, expiry, counters. `apply` is the only way to change it.
 mod change; //      `apply`, effect by effect.
+mod databases; //   The index of a slot: one for each database that has items.
 mod index; //       Finds items by hash: one segment, or a directory of them.
 mod segment; //     A sorted open-addressing table of 8-byte entries, with expiry times beside it.
 mod item; //        One item in one heap block.
@@ -35,6 +36,7 @@ pub use containers::{
     Stream, StreamEntry, StreamId, StreamPosition, StreamRecord, StreamRecords, Table,
     TablePosition, block_bytes, compare_texts,
 };
+pub use databases::DatabaseSize;
 pub use digest::{Digest, digest_of};
 pub use divergence::{DivergenceLog, Tombstone};
 pub use effect::{Cause, Effect};
@@ -46,7 +48,7 @@ pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
 pub use hash_value::HashValue;
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
-pub use key::{Key, Seed};
+pub use key::{Database, Key, Seed};
 pub use list_ranges::ListRanges;
 pub use list_value::{ListValue, listpack_entry_len};
 pub use prefetch::prefetch;

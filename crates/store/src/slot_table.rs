@@ -1,15 +1,18 @@
 //! One slot: its index of items, its version, its next expiry, its memory. Called by `commands` under the slot's
 //! lock. This file reads; `apply`, in `change.rs`, is the only way to change a slot.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use containers::{List, SortedSet, Stream, Table};
 
-use crate::index::{At, Index};
+use crate::databases::{DatabaseSize, Index};
+use crate::index::At;
 use crate::item::ItemRef;
+use crate::key::name_of;
 use crate::{
-    DivergenceLog, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue, StringValue,
-    Touch, UnixMillis, Version,
+    Database, DivergenceLog, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue,
+    StringValue, Touch, UnixMillis, Version,
 };
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
@@ -58,9 +61,15 @@ impl Default for SlotTable {
 pub struct Found<'a> {
     pub item: ItemRef<'a>,
     pub expires_at: Option<UnixMillis>,
+    pub database: Database,
 }
 
 impl<'a> Found<'a> {
+    /// Returns the name of the item's key ([`Key::name`]).
+    pub fn name(&self) -> Cow<'a, [u8]> {
+        name_of(self.database, self.item.key())
+    }
+
     pub fn value(&self) -> StoredValue<'a> {
         self.item.value()
     }
@@ -124,12 +133,13 @@ pub struct Items(#[expect(dead_code, reason = "it is kept to be dropped")] pub(c
 
 /// Keys that are due.
 pub struct Expired {
+    /// Their names ([`Key::name`]).
     pub keys: Vec<Vec<u8>>,
     /// True if there may be more.
     pub more: bool,
 }
 
-/// A position in the order of hashes, for walks over a slot that tolerate changes of the slot.
+/// A position in the order of databases and hashes, for walks over a slot that tolerate changes of the slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct ScanPosition(u64);
 
@@ -138,15 +148,27 @@ impl ScanPosition {
     pub const BITS: u32 = 34;
     pub const START: ScanPosition = ScanPosition(0);
     /// A position after that of every item.
-    pub const END: ScanPosition = ScanPosition(1 << Self::BITS);
+    pub const END: ScanPosition = ScanPosition((Database::COUNT_MAX as u64) << Self::BITS);
 
-    /// Reverts [`ScanPosition::number`]. `None` if no position has this number.
+    /// Reverts [`ScanPosition::number`], for database 0. `None` if no position has this number.
     pub fn from_number(number: u64) -> Option<ScanPosition> {
         (number >> Self::BITS == 0).then_some(ScanPosition(number))
     }
 
+    /// Returns the position within its database as a number of `BITS` bits.
     pub fn number(self) -> u64 {
-        self.0
+        self.0 & ((1 << Self::BITS) - 1)
+    }
+
+    /// Returns the same position in the order of another database's hashes.
+    #[must_use]
+    pub fn in_database(self, database: Database) -> ScanPosition {
+        ScanPosition(u64::from(database.number()) << Self::BITS | self.number())
+    }
+
+    /// Returns the database that the position lies in; `None` behind the last one.
+    pub(crate) fn database(self) -> Option<Database> {
+        u16::try_from(self.0 >> Self::BITS).ok().and_then(Database::new)
     }
 
     pub(crate) fn of_hash(hash: u64) -> ScanPosition {
@@ -154,7 +176,7 @@ impl ScanPosition {
     }
 
     pub(crate) fn first_hash(self) -> u64 {
-        self.0 << (u64::BITS - Self::BITS)
+        self.number() << (u64::BITS - Self::BITS)
     }
 }
 
@@ -208,12 +230,16 @@ impl SlotTable {
     /// Returns the location of the key, expired or not.
     #[inline]
     pub fn locate(&self, key: &Key<'_>) -> Option<At> {
-        self.index.find(key.hash(), key.bytes())
+        self.index.find(key.database(), key.hash(), key.bytes())
     }
 
     #[inline]
     pub fn found(&self, at: At) -> Found<'_> {
-        Found { item: self.index.item(at), expires_at: self.index.expiry(at) }
+        Found {
+            item: self.index.item(at),
+            expires_at: self.index.expiry(at),
+            database: self.index.database(at),
+        }
     }
 
     #[inline]
@@ -240,23 +266,51 @@ impl SlotTable {
     /// Prefetches the cache line in which a search for the key begins.
     #[inline]
     pub fn prefetch_entry(&self, key: &Key<'_>) {
-        self.index.prefetch_home(key.hash());
+        self.index.prefetch_home(key.database(), key.hash());
     }
 
     /// Prefetches the cache line of the item itself.
     #[inline]
     pub fn prefetch_item(&self, key: &Key<'_>) {
-        self.index.prefetch_item(key.hash());
+        self.index.prefetch_item(key.database(), key.hash());
     }
 
-    /// Visits at least `count` items from `from` on, and returns the position to continue from; `None` at the end.
+    /// Visits at least `count` items of all databases from `from` on, and returns the position to continue from; `None` at
+    /// the end.
     pub fn scan(
         &self,
         from: ScanPosition,
         count: usize,
         mut visit: impl FnMut(Found<'_>),
     ) -> Option<ScanPosition> {
-        self.index.scan(from, count, &mut |item, expires_at| visit(Found { item, expires_at }))
+        self.index.scan(from, count, &mut visit)
+    }
+
+    /// Same as `scan`, for the items of one database.
+    pub fn scan_database(
+        &self,
+        database: Database,
+        from: ScanPosition,
+        count: usize,
+        mut visit: impl FnMut(Found<'_>),
+    ) -> Option<ScanPosition> {
+        self.index.scan_database(database, from, count, &mut visit)
+    }
+
+    /// Returns the databases that have items here, in ascending order.
+    pub fn databases(&self) -> impl Iterator<Item = DatabaseSize> {
+        self.index.databases()
+    }
+
+    /// Returns the number of items in one database.
+    pub fn len_in(&self, database: Database) -> usize {
+        self.index.size_of(database).len
+    }
+
+    /// Returns whether there are items in databases other than 0.
+    #[inline]
+    pub fn has_other_databases(&self) -> bool {
+        self.index.has_other_databases()
     }
 
     /// Visits all items.
@@ -265,12 +319,22 @@ impl SlotTable {
         debug_assert!(end.is_none());
     }
 
-    /// Returns an item chosen by a random number.
+    /// Returns an item of one database chosen by a random number.
+    pub fn random_in(&self, database: Database, roll: u64) -> Option<Found<'_>> {
+        self.index.random_in(database, roll).map(|at| self.found(at))
+    }
+
+    /// Returns an item of any database chosen by a random number.
     pub fn random(&self, roll: u64) -> Option<Found<'_>> {
         self.index.random(roll).map(|at| self.found(at))
     }
 
-    /// Returns an item chosen by a random number among those that expire.
+    /// Returns an item of one database chosen by a random number among those that expire.
+    pub fn random_expiring_in(&self, database: Database, roll: u64) -> Option<Found<'_>> {
+        self.index.random_expiring_in(database, roll).map(|at| self.found(at))
+    }
+
+    /// Returns an item of any database chosen by a random number among those that expire.
     pub fn random_expiring(&self, roll: u64) -> Option<Found<'_>> {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }

@@ -90,6 +90,7 @@ enum SlotWalk {
 }
 
 struct LargeItem {
+    /// Its name (`Key::name`).
     key: Vec<u8>,
     version: Version,
     value: Arc<Vec<u8>>,
@@ -98,6 +99,7 @@ struct LargeItem {
 
 /// A large container that is being copied, from its present content.
 struct ContainerCopy {
+    /// Its name (`Key::name`).
     key: Vec<u8>,
     from: ResumePoint,
 }
@@ -250,7 +252,7 @@ impl FillSource {
         }
         let Some(large) = self.large.pop_front() else { return };
         let mut item = Vec::new();
-        if let Some(found) = table.peek(&seed.key(&large.key))
+        if let Some(found) = table.peek(&seed.named(&large.key))
             && found.item.version() == large.version
         {
             encode_item_without_value(&found, &mut item);
@@ -269,7 +271,7 @@ impl FillSource {
         outbox: &mut Outbox,
     ) {
         let Some(copy) = self.containers.pop_front() else { return };
-        let found = table.peek(&seed.key(&copy.key)).filter(Found::goes_in_parts);
+        let found = table.peek(&seed.named(&copy.key)).filter(Found::goes_in_parts);
         let Some(found) = found else { return };
         if let StoredValue::List(list) = found.value() {
             return self.send_elements((copy, &found, list), downstream, slot, outbox);
@@ -348,7 +350,7 @@ impl FillSource {
                 let version = found.item.version();
                 if version > self.newer_than && found.goes_in_parts() {
                     // Written since or not: changes to it are not shipped before the walk has reached it.
-                    let (key, from) = (found.item.key().to_vec(), ResumePoint::Start);
+                    let (key, from) = (found.name().into_owned(), ResumePoint::Start);
                     if let StoredValue::List(_) = found.value() {
                         downstream.begin_list(&key);
                     }
@@ -385,7 +387,7 @@ impl FillSource {
         if shared.bytes().len() <= CHUNK_BYTES {
             return false;
         }
-        let (key, version) = (found.item.key().to_vec(), found.item.version());
+        let (key, version) = (found.name().into_owned(), found.item.version());
         self.large.push_back(LargeItem { key, version, value: shared.to_arc(), sent: 0 });
         true
     }

@@ -8,7 +8,8 @@ mod streams; // Streams and their groups.
 
 use placement::{Hashmask, Mask, Slot};
 use store::{
-    Cause, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis, digest_of,
+    Cause, Database, Effect, Element, Key, NewValue, Recorded, Seed, SlotTable, Touch, UnixMillis,
+    digest_of,
 };
 
 use super::*;
@@ -19,6 +20,7 @@ use crate::replication::{
     Role, SlotReplica, SyncState, receive_effects, receive_images, slot_of_unit,
 };
 use crate::serving::ship;
+use crate::spread::SpreadKeys as _;
 
 const LINK: LinkId = LinkId(0);
 const REIGN: LogIndex = LogIndex(4);
@@ -84,9 +86,16 @@ impl Pair {
         let name = format!("{{tag}}{}", self.roll(40));
         let (what, size) = (self.roll(8), self.roll(3));
         let seed = self.seed.clone();
-        let key = seed.key(name.as_bytes());
+        // The same names are in several databases.
+        let (here, there) = (database(self.roll(3)), database(self.roll(3)));
+        let key = seed.key(name.as_bytes()).in_database(here);
         let long = vec![b'v'; if size == 0 { 200_000 } else { 30 }];
         let value = NewValue::Raw(&long);
+        if here != there && self.roll(5) == 0 {
+            let moved = Effect::Put { key: key.in_database(there), value, expires_at: None };
+            let gone = Effect::Remove { key, cause: Cause::Deleted };
+            return self.apply_all(key.slot(), &[moved, gone]);
+        }
         let effect = match what {
             0..4 => Effect::Put { key, value, expires_at: None },
             4 | 5 => Effect::Append { key, tail: b"tail" },
@@ -107,7 +116,7 @@ impl Pair {
             (first..first + 300).map(|number| format!("field {number}")).collect::<Vec<_>>();
         let value = format!("a value written at {}", self.now);
         let seed = self.seed.clone();
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(&name);
         let pairs = fields.iter().flat_map(|field| [field.as_str(), &value]);
         let (pairs, one) = (row(pairs), row([fields[0].as_str(), "one"]));
         let gone = row(fields.iter().map(String::as_str));
@@ -176,6 +185,10 @@ impl Pair {
         self.primary.table.version() == self.taker.table.version()
             && digest_of(&self.primary.table) == digest_of(&self.taker.table)
     }
+}
+
+fn database(number: u64) -> Database {
+    u16::try_from(number).ok().and_then(Database::new).expect("a small number")
 }
 
 /// Returns texts as elements in a row.
@@ -321,8 +334,11 @@ fn a_copy_with_a_write_that_nobody_else_has_comes_whole() {
     part(&mut pair, 0);
     // The taker was primary, and made one more write before it was deposed.
     let seed = pair.seed.clone();
-    let ghost =
-        Effect::Put { key: seed.key(b"{tag}ghost"), value: NewValue::Raw(b"1"), expires_at: None };
+    let ghost = Effect::Put {
+        key: seed.spread("{tag}ghost"),
+        value: NewValue::Raw(b"1"),
+        expires_at: None,
+    };
     let version = pair.taker.table.next_version(UnixMillis(pair.now));
     let _ = pair.taker.table.apply(&ghost, version, Touch::Nothing, &seed);
     (0..5).for_each(|_| pair.write());
@@ -354,7 +370,7 @@ fn a_transaction_on_large_values_of_a_half_sent_slot_goes_in_frames_of_bounded_s
     let mut pair = Pair::new(1);
     let seed = pair.seed.clone();
     let names: Vec<String> = (0..40).map(|number| format!("{{tag}}{number}")).collect();
-    let keys: Vec<Key<'_>> = names.iter().map(|name| seed.key(name.as_bytes())).collect();
+    let keys: Vec<Key<'_>> = names.iter().map(|name| seed.spread(name)).collect();
     let long = vec![b'v'; 600_000];
     for key in &keys {
         let value = NewValue::Raw(&long);
@@ -398,7 +414,7 @@ fn fill_hashes(pair: &mut Pair, write: impl FnMut(&mut Pair, u64)) -> (u64, usiz
     let seed = pair.seed.clone();
     for number in 0..3 {
         let name = format!("{{tag}}large{number}");
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(&name);
         let fields: Vec<String> = (0..20_000).map(|number| format!("field {number}")).collect();
         let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "some value"]));
         pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
@@ -432,7 +448,7 @@ fn a_large_hash_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
         let seed = pair.seed.clone();
         for number in 0..3 {
             let name = format!("{{tag}}large{number}");
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             let (old, new) = (format!("field {}", step * 37), format!("new field {step}"));
             let pairs = row([old.as_str(), "changed", new.as_str(), "new"]);
             pair.apply(&key, &Effect::SetFields { key, pairs: &pairs });
@@ -456,7 +472,7 @@ fn a_large_hash_that_shrinks_goes_or_comes_back_during_its_copy_arrives() {
         fill_hashes(&mut pair, |pair, step| {
             let seed = pair.seed.clone();
             let name = format!("{{tag}}large{}", removed_at % 3);
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             match (step == removed_at, removed_at % 4) {
                 (true, 0) => pair.apply(&key, &Effect::RemoveFields { key, fields: &gone }),
                 (true, 1) => pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted }),
@@ -487,7 +503,7 @@ fn a_missing_effect_is_noticed_and_a_repeated_one_is_known() {
     let before = pair.primary.replica.clone();
     pair.primary.replica.remove_downstream(LINK);
     let seed = pair.seed.clone();
-    let key = seed.key(b"{tag}x");
+    let key = seed.spread("{tag}x");
     let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
     pair.apply(&key, &put); // This frame goes nowhere.
     assert_ne!(pair.primary.replica, before);

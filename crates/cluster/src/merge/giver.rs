@@ -314,7 +314,7 @@ fn large(found: &Found<'_>) -> Option<LargeMergedItem> {
         | StoredValue::Set(_)
         | StoredValue::Stream(_) => return None,
     };
-    let (key, version) = (found.item.key().to_vec(), found.item.version());
+    let (key, version) = (found.name().into_owned(), found.item.version());
     Some(LargeMergedItem { key, version, value, sent: 0 })
 }
 
@@ -329,7 +329,7 @@ fn gather_large(
         put_piece(&large.value[large.sent..end], out);
         return Advance::Sent(end);
     }
-    let found = table.peek(&seed.key(&large.key));
+    let found = table.peek(&seed.named(&large.key));
     if let Some(found) = found.filter(|found| found.item.version() == large.version) {
         put_whole(&found, out);
     }

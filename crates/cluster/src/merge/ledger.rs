@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
+use store::Database;
 
 /// Maximum number of conflicts kept; beyond that the oldest are dropped.
 const REMEMBERED_MAX: usize = 10_000;
@@ -56,6 +57,7 @@ impl AddAssign for Tally {
 /// A key that both sides had changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
+    pub database: Database,
     pub key: Vec<u8>,
     pub ours: Side,
     pub theirs: Side,

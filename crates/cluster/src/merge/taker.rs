@@ -83,7 +83,8 @@ impl MergeTaker {
             match change {
                 MergedChange::Item(item) => {
                     let value = NewItem { value: item.value, expires_at: item.expires_at };
-                    let (key, version) = (seed.key(item.key), item.version);
+                    let key = seed.key(item.key).in_database(item.database);
+                    let version = item.version;
                     let theirs = Theirs { key, version, parted, item: Some(value) };
                     take_one(theirs, seed, ground, &mut tally);
                 }
@@ -91,12 +92,13 @@ impl MergeTaker {
                     let pieces = core::mem::take(&mut self.pieces);
                     let Some(value) = assembled(&item.value, &pieces) else { continue };
                     let value = NewItem { value, expires_at: item.expires_at };
-                    let (key, version) = (seed.key(item.key), item.version);
+                    let key = seed.key(item.key).in_database(item.database);
+                    let version = item.version;
                     let theirs = Theirs { key, version, parted, item: Some(value) };
                     take_one(theirs, seed, ground, &mut tally);
                 }
                 MergedChange::Gone { key, version } => {
-                    let key = seed.key(key);
+                    let key = seed.named(key);
                     take_one(Theirs { key, version, parted, item: None }, seed, ground, &mut tally);
                 }
                 MergedChange::Emptied { version } => {
@@ -166,12 +168,12 @@ fn empty(theirs: &Emptying, seed: &Seed, ground: &mut impl Ground, tally: &mut T
     ground.table().for_each(|found| {
         // Later items are not affected.
         if found.item.version() <= at.max(theirs.version) {
-            keys.push(found.item.key().to_vec());
+            keys.push(found.name().into_owned());
         }
     });
     let Emptying { version, parted } = *theirs;
     for key in keys {
-        let removal = Theirs { key: seed.key(&key), version, parted, item: None };
+        let removal = Theirs { key: seed.named(&key), version, parted, item: None };
         take_one(removal, seed, ground, tally);
     }
 }
@@ -225,8 +227,8 @@ impl Theirs<'_> {
 
 /// Returns the version at which an item was made, possibly on another side that has brought it.
 pub(super) fn made_at(table: &SlotTable, found: &Found<'_>) -> Version {
-    let (key, version) = (found.item.key(), found.item.version());
-    table.divergence().map_or(version, |divergence| divergence.made_at(key, version))
+    let version = found.item.version();
+    table.divergence().map_or(version, |divergence| divergence.made_at(&found.name(), version))
 }
 
 /// Decides a conflict by version. On equal versions this side wins.
@@ -237,7 +239,7 @@ fn later(theirs: Version, ours: Version) -> MergeDecision {
 /// Returns the version at which a client here removed the key since the split, as far as that is remembered.
 fn taken_away_at(divergence: &DivergenceLog, key: &Key<'_>) -> Option<Version> {
     let tombstone = divergence
-        .tombstone(key.bytes())
+        .tombstone(&key.name())
         .filter(|tombstone| !tombstone.by_itself)
         .map(|tombstone| tombstone.version);
     let emptied_at = Some(divergence.emptied_at()).filter(|version| *version > Version::ZERO);
@@ -315,6 +317,7 @@ fn describe(table: &SlotTable, theirs: &Theirs<'_>, winner: Winner) -> Conflict 
         NewValue::Integer(number) => number.to_string().len(),
     };
     Conflict {
+        database: theirs.key.database(),
         key: theirs.key.bytes().to_vec(),
         ours: Side {
             version: here.map(|it| made_at(table, &it)).or_else(gone_at).unwrap_or_default().0,

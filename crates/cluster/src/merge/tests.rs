@@ -10,6 +10,7 @@ use store::{Cause, Effect, Key, NewValue, Seed, SlotTable, Touch, UnixMillis, Ve
 
 use super::*;
 use crate::map::{Boot, ClusterSettings, Endpoints, Map, Member, NodeId, Zone};
+use crate::spread::SpreadKeys as _;
 
 struct Shore {
     table: SlotTable,
@@ -57,7 +58,7 @@ impl Shore {
     }
 
     fn key<'a>(&self, name: &'a str) -> Key<'a> {
-        self.seed.key(name.as_bytes())
+        self.seed.spread(name)
     }
 
     fn put(&mut self, name: &str, value: &str) {
@@ -96,14 +97,14 @@ fn hashes_small_and_large_are_merged_like_other_values() {
     let seed = one.seed.clone();
     for (name, fields) in [("small", 3), ("large", 20_000)] {
         let row = pairs(fields, "theirs");
-        one.apply(&Effect::SetFields { key: seed.key(name.as_bytes()), pairs: &row });
+        one.apply(&Effect::SetFields { key: seed.spread(name), pairs: &row });
     }
     // Both sides have made the same hash, in different orders, and a different one.
     let (same, reversed) = (pairs(2, "v"), [&pairs(2, "v")[10..], &pairs(2, "v")[..10]].concat());
     assert_eq!(same.len(), 20, "ten bytes for each pair");
-    one.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &same });
-    two.apply(&Effect::SetFields { key: seed.key(b"same"), pairs: &reversed });
-    two.apply(&Effect::SetFields { key: seed.key(b"kept"), pairs: &same });
+    one.apply(&Effect::SetFields { key: seed.spread("same"), pairs: &same });
+    two.apply(&Effect::SetFields { key: seed.spread("same"), pairs: &reversed });
+    two.apply(&Effect::SetFields { key: seed.spread("kept"), pairs: &same });
     let tally = hand_over(&one, &mut two);
     assert_eq!((tally.taken, tally.same), (2, 1));
     for name in ["small", "large", "same"] {
@@ -129,15 +130,15 @@ fn sorted_sets_small_and_large_are_merged_like_other_values() {
     };
     for (name, members) in [("small", 3), ("large", 20_000)] {
         let row = scores(members, 1.5);
-        one.apply(&Effect::SetScores { key: seed.key(name.as_bytes()), pairs: &row });
+        one.apply(&Effect::SetScores { key: seed.spread(name), pairs: &row });
     }
     // Both sides have made the same set, and sets with different scores.
     for (name, score) in [("same", 1.0), ("different", 2.0)] {
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(name);
         one.apply(&Effect::SetScores { key, pairs: &scores(2, 1.0) });
         two.apply(&Effect::SetScores { key, pairs: &scores(2, score) });
     }
-    two.apply(&Effect::SetScores { key: seed.key(b"kept"), pairs: &scores(2, 1.0) });
+    two.apply(&Effect::SetScores { key: seed.spread("kept"), pairs: &scores(2, 1.0) });
     let tally = hand_over(&one, &mut two);
     assert_eq!((tally.taken, tally.same), (2, 1));
     for name in ["small", "large", "same"] {

@@ -13,6 +13,7 @@ pub(super) struct ListCopies(Vec<ListCopy>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ListCopy {
+    /// Its name (`Key::name`).
     key: Vec<u8>,
     /// The resume point: the taker has the elements before this index. If it is 0, the taker may have anything.
     sent: usize,
@@ -66,7 +67,8 @@ impl ListCopies {
             | Effect::RemoveMembers { .. }
             | Effect::ChangeStream { .. }
             | Effect::Remove { .. }
-            | Effect::Clear => {
+            | Effect::Clear
+            | Effect::SwapDatabases { .. } => {
                 self.end(key);
                 Share::All
             }

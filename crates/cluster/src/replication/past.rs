@@ -22,7 +22,7 @@ pub struct Past {
     since: Version,
     /// The reigns that have ended since, each with the version of its last change.
     ends: Vec<(LogIndex, Version)>,
-    /// Removed keys, each with the version of its last removal.
+    /// The names of removed keys, each with the version of its last removal.
     gone: BTreeMap<Vec<u8>, Version>,
 }
 
@@ -50,9 +50,9 @@ impl Past {
             }
             match recorded.effect {
                 Effect::Remove { key, .. } => {
-                    self.gone.insert(key.bytes().to_vec(), recorded.version);
+                    self.gone.insert(key.name().into_owned(), recorded.version);
                 }
-                Effect::Clear => self.forget(recorded.version),
+                Effect::Clear | Effect::SwapDatabases { .. } => self.forget(recorded.version),
                 Effect::Put { .. }
                 | Effect::Append { .. }
                 | Effect::Overwrite { .. }
@@ -82,7 +82,7 @@ impl Past {
         self.gone.clear();
     }
 
-    /// Returns the keys that were removed after `version` and do not exist again.
+    /// Returns the names of the keys that were removed after `version` and do not exist again.
     pub fn gone_since<'a>(
         &'a self,
         version: Version,
@@ -91,7 +91,7 @@ impl Past {
     ) -> impl Iterator<Item = &'a [u8]> {
         let later = self.gone.iter().filter(move |(_, removed)| **removed > version);
         let keys = later.map(|(key, _)| key.as_slice());
-        keys.filter(|key| table.peek(&seed.key(key)).is_none())
+        keys.filter(|key| table.peek(&seed.named(key)).is_none())
     }
 }
 

@@ -148,7 +148,7 @@ pub fn write_image(table: &SlotTable, key: &store::Key<'_>, out: &mut Vec<u8>) {
         }
         None => {
             out.push(GONE);
-            write_gone(key.bytes(), out);
+            write_gone(&key.name(), out);
         }
     }
 }
@@ -160,7 +160,7 @@ pub fn write_change(recorded: &Recorded<'_>, out: &mut Vec<u8>) {
     store::encode_effect(&recorded.effect, out);
 }
 
-/// Appends a removed key.
+/// Appends a removed key by its name (`Key::name`).
 pub fn write_gone(key: &[u8], out: &mut Vec<u8>) {
     let length = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
     out.extend_from_slice(&length.to_le_bytes());
@@ -228,7 +228,7 @@ fn take_gone<'a>(
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or(DecodeError::Truncated)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (key, rest) = rest.split_at_checked(length).ok_or(DecodeError::Truncated)?;
-    let key = receiver.seed.key(key);
+    let key = receiver.seed.named(key);
     let remove = store::Effect::Remove { key, cause: store::Cause::Deleted };
     applied(receiver.table.apply(&remove, at, Touch::Nothing, receiver.seed));
     Ok(rest)

@@ -164,6 +164,11 @@ impl SlotReplica {
         self.role == Role::Serving && !self.wants_effects()
     }
 
+    /// Returns whether this node serves the slot, and no other node has a copy or may come back with one.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.role == Role::Serving && self.downstreams.is_empty() && self.past().is_none()
+    }
+
     // ---- Transitions that the map makes.
 
     /// Applies the map's entry of the slot's bucket.

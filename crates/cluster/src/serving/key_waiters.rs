@@ -72,7 +72,8 @@ impl Wanted {
             | Effect::RemoveMembers { .. }
             | Effect::Expire { .. }
             | Effect::Mark { .. }
-            | Effect::Clear => None,
+            | Effect::Clear
+            | Effect::SwapDatabases { .. } => None,
         }
     }
 
@@ -126,6 +127,7 @@ pub struct KeyWaiters {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     slot: Slot,
+    /// The key's name (`Key::name`).
     key: Arc<[u8]>,
     wanted: Wanted,
 }
@@ -193,6 +195,16 @@ impl KeyWaiters {
         is_noted
     }
 
+    /// Records that every key of a slot may have got another value. Returns whether anybody waits for one.
+    pub fn note_all(&mut self, slot: Slot) -> bool {
+        let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
+        let mut lines: Vec<Line> = lines.cloned().collect();
+        lines.dedup();
+        let is_noted = !lines.is_empty();
+        self.ready.append(&mut lines);
+        is_noted
+    }
+
     fn note_line(&mut self, line: Line) -> bool {
         let is_awaited = self.places.range(line.places()).next().is_some();
         if is_awaited {
@@ -245,7 +257,7 @@ impl Entry {
 
 impl Line {
     fn at(key: &Key<'_>, wanted: Wanted) -> Line {
-        Line { slot: key.slot(), key: Arc::from(key.bytes()), wanted }
+        Line { slot: key.slot(), key: Arc::from(&*key.name()), wanted }
     }
 
     /// Returns the range of all places in the line.
@@ -385,6 +397,17 @@ mod tests {
         assert!(wakes(StreamRecord::RemoveGroup));
         assert!(!wakes(StreamRecord::RemovePending { id }));
         assert!(!wakes(StreamRecord::Trim { id }));
+    }
+
+    #[test]
+    fn all_lines_of_a_slot_may_be_ready_at_once() {
+        let mut waiters = in_line("{k}", &[1, 2]);
+        enter(&mut waiters, "j{k}", Wanted::SortedSet, 3);
+        enter(&mut waiters, "another", Wanted::List, 4);
+        assert!(waiters.note_all(key("{k}").slot()));
+        assert_eq!(woken(&mut waiters, "{k}"), [3, 1], "the first of each line");
+        assert_eq!(woken(&mut waiters, "another"), NOBODY);
+        assert!(!waiters.note_all(key("nobody").slot()));
     }
 
     #[test]

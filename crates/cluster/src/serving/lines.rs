@@ -41,6 +41,9 @@ pub(super) fn note_effect<P: ServingPlane>(plane: &P, slot: Slot, effect: &Effec
     if let Effect::Clear = effect {
         return plane.with_waiters(slot, |waiters| waiters.note_emptied(slot));
     }
+    if let Effect::SwapDatabases { .. } = effect {
+        return plane.with_waiters(slot, |waiters| waiters.note_all(slot));
+    }
     let Some((key, wanted)) = Wanted::brought_by(effect) else { return false };
     plane.with_waiters(slot, |waiters| waiters.note_value(key, wanted))
 }
@@ -63,10 +66,10 @@ pub(crate) fn wake_all_if_moved<P: ServingPlane>(plane: &P, slot: Slot, state: &
     }
 }
 
-/// Takes a connection out of the line of a key. If the key has such a value, the next in line is woken: this
+/// Takes a connection out of the line of the key with this name. If the key has such a value, the next in line is woken: this
 /// connection may have been woken for it and not have taken it.
 pub fn leave_line<P: ServingPlane>(plane: &P, key: &Arc<[u8]>, wanted: Wanted, number: WaitNumber) {
-    let hashed = plane.seed().key(key);
+    let hashed = plane.seed().named(key);
     let slot = hashed.slot();
     let mut state = plane.lock_slot(slot);
     let found = state.table.peek(&hashed);

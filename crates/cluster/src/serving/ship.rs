@@ -78,8 +78,8 @@ impl PartlySent<'_> {
         mut push: impl FnMut(&Frame<'_>) -> FrameNumber,
     ) -> FrameNumber {
         let (table, slot) = (self.table, keys[0].slot());
-        keys.sort_unstable_by(|one, other| one.bytes().cmp(other.bytes()));
-        keys.dedup_by(|one, other| one.bytes() == other.bytes());
+        keys.sort_unstable_by(|one, other| one.name().cmp(&other.name()));
+        keys.dedup_by(|one, other| is_same(one, other));
         // Removed keys come last: the taker records their removal at the version their frame leads to.
         keys.sort_by_key(|key| table.peek(key).is_none());
         let mut images = Vec::new();
@@ -96,7 +96,7 @@ impl PartlySent<'_> {
 
     fn write_image_or_changes(&mut self, key: &Key<'_>, out: &mut Vec<u8>) {
         if !self.table.peek(key).is_some_and(|found| found.goes_in_parts()) {
-            self.downstream.end_list(key.bytes());
+            self.downstream.end_list(&key.name());
             write_image(self.table, key, out);
         } else if key.scan_position() < self.reached {
             self.write_changes(key, out);
@@ -109,7 +109,7 @@ impl PartlySent<'_> {
         while !rest.is_empty() {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
-            if key_of(&recorded.effect).is_some_and(|other| other.bytes() == key.bytes()) {
+            if key_of(&recorded.effect).is_some_and(|other| is_same(&other, key)) {
                 self.write_share(key, &recorded, out);
             }
             rest = behind;
@@ -119,7 +119,7 @@ impl PartlySent<'_> {
 
 impl PartlySent<'_> {
     fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
-        match self.downstream.share(key.bytes(), &recorded.effect) {
+        match self.downstream.share(&key.name(), &recorded.effect) {
             Share::Nothing => {}
             Share::All => write_change(recorded, out),
             Share::Ranges(ranges) => {
@@ -157,6 +157,10 @@ impl<'a> Touched<'a> {
     }
 }
 
+fn is_same(one: &Key<'_>, other: &Key<'_>) -> bool {
+    one.database() == other.database() && one.bytes() == other.bytes()
+}
+
 fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
     match effect {
         Effect::Put { key, .. }
@@ -175,6 +179,7 @@ fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
         | Effect::Expire { key, .. }
         | Effect::Mark { key, .. }
         | Effect::Remove { key, .. } => Some(*key),
-        Effect::Clear => None,
+        // Databases are swapped only while there is no downstream.
+        Effect::Clear | Effect::SwapDatabases { .. } => None,
     }
 }

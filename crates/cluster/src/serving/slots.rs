@@ -39,6 +39,8 @@ pub trait ServingPlane: LinkProgress {
     fn publish_counts(&self, slot: Slot, state: &SlotState);
     /// Returns the first slot at or after `from` that holds keys, by the published counts.
     fn next_occupied(&self, from: Slot) -> Option<Slot>;
+    /// Returns the first slot at or after `from` that holds keys of databases other than 0, by the published counts.
+    fn next_with_databases(&self, from: Slot) -> Option<Slot>;
     fn key_count_of(&self, slot: Slot) -> usize;
     fn key_count(&self) -> usize;
 
@@ -423,6 +425,14 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         lines::enter_line(self.plane, state, slot, key, wanted, place);
     }
 
+    /// Returns whether this node alone has the slot: no other node has a copy, may come back with one, or may have served
+    /// the slot since a split brain.
+    pub fn is_alone(&mut self, slot: Slot) -> bool {
+        self.walk_to(slot);
+        let SlotState { table, replica, .. } = state_in(&mut self.held, slot);
+        replica.is_alone() && table.divergence().is_none()
+    }
+
     /// Returns at most `max` keys of the slot that have expired.
     pub fn due(&mut self, slot: Slot, now: UnixMillis, max: usize) -> Expired {
         state_in(&mut self.held, slot).table.due(now, max)
@@ -449,6 +459,19 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         }
         self.publish_counts();
         self.plane.next_occupied(from)
+    }
+
+    /// Returns the first slot at or after `from` that holds keys of databases other than 0.
+    pub fn with_databases(&mut self, from: Slot) -> Option<Slot> {
+        if let LockedSet::Several(states) = &self.held {
+            let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
+            let is_wanted = |state: &SlotState| {
+                self.walks.includes(&state.replica) && state.table.has_other_databases()
+            };
+            return behind.iter().find(|(_, state)| is_wanted(state)).map(|(slot, _)| *slot);
+        }
+        self.publish_counts();
+        self.plane.next_with_databases(from)
     }
 
     /// Returns the number of keys in a slot.

@@ -79,6 +79,12 @@ impl ServingPlane for Desk {
         behind.find(|(_, state)| !state.borrow().table.is_empty()).map(|(slot, _)| *slot)
     }
 
+    fn next_with_databases(&self, from: Slot) -> Option<Slot> {
+        let slots = self.slots.borrow();
+        let mut behind = slots.range(from..);
+        behind.find(|(_, state)| state.borrow().table.has_other_databases()).map(|(slot, _)| *slot)
+    }
+
     fn key_count_of(&self, slot: Slot) -> usize {
         self.slots.borrow().get(&slot).map_or(0, |state| state.borrow().table.len())
     }

@@ -88,7 +88,7 @@ fn write_line(client: &ClientFacts, to: &mut Vec<u8>) {
     put("age", client.age_seconds.to_string().as_bytes());
     put("idle", client.idle_seconds.to_string().as_bytes());
     put("flags", flags(client).as_bytes());
-    put("db", b"0");
+    put("db", client.database.number().to_string().as_bytes());
     put("sub", client.channels.to_string().as_bytes());
     put("psub", client.patterns.to_string().as_bytes());
     put("ssub", client.sharded_channels.to_string().as_bytes());

@@ -1,7 +1,8 @@
 //! CLUSTER KEYSLOT, COUNTKEYSINSLOT, GETKEYSINSLOT: keys by their slot. A slot served by another node appears
-//! empty, even if this node has a copy of it.
+//! empty, even if this node has a copy of it. Keys are those of the selected database.
 
 use placement::Slot;
+use store::ScanPosition;
 
 use crate::Error;
 use crate::context::Context;
@@ -13,7 +14,8 @@ pub(super) fn key_slot(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn count_keys(context: &mut Context<'_>) -> Result<(), Error> {
     let slot = slot_at(context, 2)?.ok_or(Error::fixed("ERR Invalid slot"))?;
-    let count = context.keys.table(slot).len();
+    let database = context.session.database;
+    let count = context.keys.table(slot).len_in(database);
     context.reply.integer(i64::try_from(count).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -25,7 +27,8 @@ pub(super) fn get_keys(context: &mut Context<'_>) -> Result<(), Error> {
         return Err(Error::fixed("ERR Invalid slot or number of keys"));
     };
     let mut keys: Vec<Vec<u8>> = Vec::new();
-    context.keys.table(slot).for_each(|found| {
+    let (database, start) = (context.session.database, ScanPosition::START);
+    context.keys.table(slot).scan_database(database, start, count, |found| {
         if keys.len() < count {
             keys.push(found.item.key().to_vec());
         }

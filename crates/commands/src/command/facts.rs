@@ -41,7 +41,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         || matches!(root, "command" | "wait" | "asking" | "readonly" | "readwrite");
     let sorts = matches!(root, "sort" | "sort_ro");
     let is_about_keys = spec.group == Group::Generic && root != "wait" && !sorts
-        || matches!(root, "dbsize" | "flushall" | "flushdb");
+        || matches!(root, "dbsize" | "flushall" | "flushdb" | "swapdb");
     let all = [
         ("keyspace", is_about_keys),
         ("read", spec.has(Flag::ReadOnly)),

@@ -4,6 +4,8 @@ mod auth;
 
 pub(crate) use auth::REDIS_VERSION;
 
+use store::Database;
+
 use crate::Error;
 use crate::context::Context;
 use crate::pubsub;
@@ -91,7 +93,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "select",
         full_name: "select",
-        summary: "Chooses the database; there is only number 0.",
+        summary: "Chooses the database of the connection.",
         syntax: "index",
         group: Group::Connection,
         arity: 2,
@@ -140,12 +142,21 @@ fn reset(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn select(context: &mut Context<'_>) -> Result<(), Error> {
-    let index = i32::try_from(context.integer(1)?).map_err(|_| Error::NOT_AN_I32)?;
-    if index != 0 {
-        return Err(Error::fixed("ERR DB index is out of range"));
-    }
+    context.session.database = database_at(context, 1)?;
     context.reply.ok();
     Ok(())
+}
+
+/// Returns the argument at `index` as the number of a database.
+pub(crate) fn database_at(context: &Context<'_>, index: usize) -> Result<Database, Error> {
+    let number = i32::try_from(context.integer(index)?).map_err(|_| Error::NOT_AN_I32)?;
+    database_of(context, number)
+}
+
+/// Returns the database of a number, if there are so many (setting `databases`).
+pub(crate) fn database_of(context: &Context<'_>, number: i32) -> Result<Database, Error> {
+    let number = u16::try_from(number).ok().filter(|it| *it < context.host.settings().databases);
+    number.and_then(Database::new).ok_or(Error::fixed("ERR DB index is out of range"))
 }
 
 #[cfg(test)]

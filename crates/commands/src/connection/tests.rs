@@ -18,7 +18,7 @@ fn a_connection_pings_echoes_and_selects() {
         "hello"
         > SELECT 0
         OK
-        > SELECT 1
+        > SELECT 16
         (error) ERR DB index is out of range
         > SELECT x
         (error) ERR value is not an integer or out of range

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cluster::map::NodeId;
 use resp::Protocol;
 use settings::ChangeError;
-use store::UnixMillis;
+use store::{Database, UnixMillis};
 use timers::TimerAnswer;
 
 use crate::{Histogram, OwnedArgs, Session, Space, Spec, SubscriptionKind};
@@ -20,7 +20,8 @@ pub struct NodeFacts {
     /// Physical memory of the machine in bytes.
     pub machine_bytes: u64,
     pub traffic: Traffic,
-    pub keyspace: KeyspaceNumbers,
+    /// The databases that have keys, in ascending order.
+    pub keyspace: Vec<(Database, KeyspaceNumbers)>,
     pub cpu: CpuTimes,
 }
 
@@ -134,6 +135,7 @@ pub struct ClientFacts {
     pub name: Vec<u8>,
     pub age_seconds: u64,
     pub idle_seconds: u64,
+    pub database: Database,
     pub is_monitor: bool,
     pub is_closing: bool,
     /// True if it waits for keys.
@@ -165,6 +167,7 @@ impl ClientFacts {
         ClientFacts {
             id: session.id,
             name: session.name.clone(),
+            database: session.database,
             is_monitor: session.is_monitor,
             is_closing: session.closing,
             no_evict: session.no_evict,

@@ -9,7 +9,7 @@ use settings::Settings;
 use super::Section;
 use super::number::{human_bytes, ratio};
 use crate::connection::REDIS_VERSION;
-use crate::{CommandCounts, CommandEnv, Host, NodeFacts};
+use crate::{CommandCounts, CommandEnv, Host, KeyspaceNumbers, NodeFacts};
 
 /// The text of INFO while it is written.
 pub(super) struct InfoPage<'a> {
@@ -307,10 +307,10 @@ impl<'a> InfoPage<'a> {
     }
 
     fn keyspace(&mut self) {
-        let keys = self.facts.keyspace;
-        if keys.keys > 0 {
-            let (count, expiring, ttl) = (keys.keys, keys.expiring, keys.average_ttl);
-            self.line("db0", format_args!("keys={count},expires={expiring},avg_ttl={ttl}"));
+        for (database, numbers) in core::mem::take(&mut self.facts.keyspace) {
+            let KeyspaceNumbers { keys, expiring, average_ttl } = numbers;
+            let name = format!("db{}", database.number());
+            self.line(&name, format_args!("keys={keys},expires={expiring},avg_ttl={average_ttl}"));
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Tests of INFO, section by section.
 
+use store::Database;
+
+use crate::KeyspaceNumbers;
 use crate::testing::TestNode;
 
 fn sections(text: &str) -> Vec<String> {
@@ -25,14 +28,15 @@ fn sections_are_chosen_as_redis_chooses_them() {
 #[test]
 fn lines_tell_what_the_node_knows() {
     let mut node = TestNode::default();
-    node.host.facts.keyspace.keys = 3;
-    node.host.facts.keyspace.expiring = 1;
-    node.host.facts.keyspace.average_ttl = 900;
+    let zero = KeyspaceNumbers { keys: 3, expiring: 1, average_ttl: 900 };
+    let ninth = KeyspaceNumbers { keys: 1, ..KeyspaceNumbers::default() };
+    let number = |number| Database::new(number).expect("small enough");
+    node.host.facts.keyspace = vec![(Database::ZERO, zero), (number(9), ninth)];
     node.host.facts.memory.allocated = 941_144;
     node.host.facts.traffic.commands = 17;
     assert_eq!(
         node.run("INFO keyspace"),
-        "\"# Keyspace\\r\\ndb0:keys=3,expires=1,avg_ttl=900\\r\\n\""
+        "\"# Keyspace\\r\\ndb0:keys=3,expires=1,avg_ttl=900\\r\\ndb9:keys=1,expires=0,avg_ttl=0\\r\\n\""
     );
     assert!(node.run("INFO memory").contains("\\r\\nused_memory_human:919.09K\\r\\n"));
     node.host.facts.memory.links = 5_000;

@@ -1,7 +1,8 @@
 //! Commands on keys of any type: removing, renaming, expiring, scanning, inspecting them. Each file has the table
 //! entries of its commands next to the functions that run them.
 pub(crate) mod remove; // DEL, UNLINK, EXISTS, TOUCH, TYPE.
-pub(crate) mod rename; // RENAME, RENAMENX, COPY.
+pub(crate) mod rename; // RENAME, RENAMENX, COPY, MOVE.
+pub(crate) mod swap; //   SWAPDB.
 pub(crate) mod expire; // EXPIRE, TTL and their variants, PERSIST.
 pub(crate) mod scan; //   KEYS, SCAN.
 pub(crate) mod dump; //   DUMP, RESTORE.
@@ -10,7 +11,7 @@ pub(crate) mod whole; //  DBSIZE, RANDOMKEY, FLUSHALL, FLUSHDB.
 pub(crate) mod memory; // MEMORY.
 pub(crate) mod debug; //  DEBUG.
 pub(crate) mod wait; //   WAIT.
-mod walk; //              Iterates over the occupied slots.
+pub(crate) mod walk; //   Iterates over the occupied slots.
 
 use store::StoredValue;
 

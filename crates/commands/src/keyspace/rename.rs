@@ -1,12 +1,13 @@
-//! Gives a value another name: RENAME, RENAMENX, COPY.
+//! Gives a value another name, or another database: RENAME, RENAMENX, COPY, MOVE.
 
 use std::sync::Arc;
 
 use placement::Slot;
 use settings::NotifyClasses;
-use store::{Encoding, Found, Key, NewValue, StoredValue, StringValue, UnixMillis};
+use store::{Database, Encoding, Found, Key, NewValue, StoredValue, StringValue, UnixMillis};
 
 use crate::Error;
+use crate::connection::database_at;
 use crate::context::Context;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
 use crate::transactions::EFFECT_BYTES_MAX;
@@ -45,6 +46,18 @@ pub(crate) const SPECS: &[Spec] = &[
         flags: Flags::of(&[Flag::Write, Flag::DenyOom]),
         keys: KeySpec::FIRST_TWO,
         run: Some(copy),
+        ..BLANK
+    },
+    Spec {
+        name: "move",
+        full_name: "move",
+        summary: "Moves a key to another database, unless it exists there.",
+        syntax: "key db",
+        complexity: "O(N) where N is the size of the value; large strings are shared instead.",
+        arity: 3,
+        flags: Flags::of(&[Flag::Write, Flag::Fast]),
+        keys: KeySpec::FIRST,
+        run: Some(move_key),
         ..BLANK
     },
 ];
@@ -179,17 +192,17 @@ fn deadline_there(
 }
 
 fn copy(context: &mut Context<'_>) -> Result<(), Error> {
-    let replace = parse_replace(context)?;
-    let (from, to) = (context.key(1), context.key(2));
-    if from.bytes() == to.bytes() {
-        return Err(Error::fixed("ERR source and destination objects are the same"));
+    let CopyOptions { replace, database } = CopyOptions::parse(context)?;
+    let (from, to) = (context.key(1), context.key(2).in_database(database));
+    if from.bytes() == to.bytes() && from.database() == database {
+        return Err(SAME_KEY);
     }
     let moving = context.keys.read(&from).map(|found| Moving::of(&found)).transpose()?;
     let copied = match moving {
         Some(moving) if context.keys.find(&to).is_none() || replace => {
             let expires_at = deadline_there(context, &moving, from.slot(), to.slot());
             context.keys.replace_key(to, moving.new_value(), expires_at);
-            context.keys.notify(NotifyClasses::GENERIC, "copy_to", to.bytes());
+            context.keys.notify_key(NotifyClasses::GENERIC, "copy_to", &to);
             1
         }
         Some(_) | None => 0,
@@ -198,28 +211,56 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses the options of COPY. There is one database, so `DB` may only name that one.
-fn parse_replace(context: &Context<'_>) -> Result<bool, Error> {
-    let args = context.args;
-    let mut replace = false;
-    let mut index = 3;
-    while index < args.len() {
-        let option = args.at(index);
-        if option.eq_ignore_ascii_case(b"replace") {
-            replace = true;
-        } else if option.eq_ignore_ascii_case(b"db") && index + 1 < args.len() {
-            index += 1;
-            let database = i32::try_from(context.integer(index)?);
-            match database.map_err(|_| Error::NOT_AN_I32)? {
-                0 => {}
-                _ => return Err(Error::fixed("ERR DB index is out of range")),
+const SAME_KEY: Error = Error::fixed("ERR source and destination objects are the same");
+
+struct CopyOptions {
+    replace: bool,
+    /// The database of the new key.
+    database: Database,
+}
+
+impl CopyOptions {
+    fn parse(context: &Context<'_>) -> Result<CopyOptions, Error> {
+        let args = context.args;
+        let mut options = CopyOptions { replace: false, database: context.session.database };
+        let mut index = 3;
+        while index < args.len() {
+            let option = args.at(index);
+            if option.eq_ignore_ascii_case(b"replace") {
+                options.replace = true;
+            } else if option.eq_ignore_ascii_case(b"db") && index + 1 < args.len() {
+                index += 1;
+                options.database = database_at(context, index)?;
+            } else {
+                return Err(Error::SYNTAX);
             }
-        } else {
-            return Err(Error::SYNTAX);
+            index += 1;
         }
-        index += 1;
+        Ok(options)
     }
-    Ok(replace)
+}
+
+/// Moves a key to another database. Both are in the same slot, so other clients see it in one of them at any time.
+fn move_key(context: &mut Context<'_>) -> Result<(), Error> {
+    let database = database_at(context, 2)?;
+    let from = context.key(1);
+    if from.database() == database {
+        return Err(SAME_KEY);
+    }
+    let to = from.in_database(database);
+    let moving = context.keys.find(&from).map(|found| Moving::of(&found)).transpose()?;
+    let moved = match moving {
+        Some(moving) if !context.keys.exists(&to) => {
+            context.keys.replace_key(to, moving.new_value(), moving.expires_at);
+            context.keys.remove(&from);
+            context.keys.notify_key(NotifyClasses::GENERIC, "move_from", &from);
+            context.keys.notify_key(NotifyClasses::GENERIC, "move_to", &to);
+            1
+        }
+        Some(_) | None => 0,
+    };
+    context.reply.integer(moved);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -311,8 +352,12 @@ mod tests {
             (integer) 0
             > COPY a a
             (error) ERR source and destination objects are the same
-            > COPY a b DB 1
+            > COPY a b DB 16
             (error) ERR DB index is out of range
+            > COPY a a DB 1
+            (integer) 1
+            > COPY a b DB 1 REPLACE
+            (integer) 1
             > COPY a b DB 99999999999
             (error) ERR value is out of range, value must between -2147483648 and 2147483647
             > COPY a b DB x

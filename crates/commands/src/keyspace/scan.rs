@@ -1,4 +1,4 @@
-//! Lists the names of all keys: KEYS at once, SCAN in pages.
+//! Lists the names of all keys of a database: KEYS at once, SCAN in pages.
 //!
 //! A cursor is a position in the order of (slot, hash): `slot << 34 | position`, in decimal. It refers to no state
 //! of the node, so it never becomes invalid, and a key that exists during a whole scan is returned by that scan,
@@ -47,12 +47,13 @@ fn keys(context: &mut Context<'_>) -> Result<(), Error> {
     let pattern = Pattern::of(context.args.at(1))?;
     let mark = context.reply.output().mark();
     let mut listed = 0;
+    let database = context.keys.database;
     let mut walk = Walk::new();
     while let Some(slot) = walk.next(&mut context.keys) {
         let clock = context.keys.now();
         let table = context.keys.table(slot);
         let now = table.time(clock);
-        table.for_each(|found| {
+        table.scan_database(database, ScanPosition::START, usize::MAX, |found| {
             let name = found.item.key();
             if !found.is_expired(now) && pattern.matches(name) {
                 context.reply.bulk(name);
@@ -263,11 +264,11 @@ impl ScanPage {
         let slot = keys.occupied(from.slot)?;
         let start = if slot == from.slot { from.position } else { ScanPosition::START };
         let left = options.count - self.seen;
-        let clock = keys.now();
+        let (clock, database) = (keys.now(), keys.database);
         let mut expired = Vec::new();
         let table = keys.table(slot);
         let now = table.time(clock);
-        let position = table.scan(start, left, |found| {
+        let position = table.scan_database(database, start, left, |found| {
             self.seen += 1;
             if options.wants(&found) {
                 let names = if found.is_expired(now) { &mut expired } else { &mut self.names };

@@ -12,7 +12,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "dbsize",
         full_name: "dbsize",
-        summary: "Counts the keys.",
+        summary: "Counts the keys of the database.",
         group: Group::Server,
         arity: 1,
         flags: Flags::of(&[Flag::ReadOnly, Flag::Fast, Flag::WholeKeyspace]),
@@ -22,7 +22,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "randomkey",
         full_name: "randomkey",
-        summary: "Returns a random key.",
+        summary: "Returns a random key of the database.",
         arity: 1,
         flags: Flags::of(&[Flag::ReadOnly, Flag::WholeKeyspace]),
         run: Some(randomkey),
@@ -31,7 +31,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "flushall",
         full_name: "flushall",
-        summary: "Removes all keys.",
+        summary: "Removes all keys of all databases.",
         syntax: "[ASYNC | SYNC]",
         complexity: "O(1) for each slot that holds keys; they are freed in the background.",
         ..FLUSH
@@ -41,7 +41,8 @@ pub(crate) const SPECS: &[Spec] = &[
         full_name: "flushdb",
         summary: "Removes all keys of the database.",
         syntax: "[ASYNC | SYNC]",
-        complexity: "O(1) for each slot that holds keys; they are freed in the background.",
+        complexity: "O(1) for each slot that holds keys of this database only; O(N) for the N keys in other slots.",
+        run: Some(flush_database),
         ..FLUSH
     },
 ];
@@ -61,6 +62,18 @@ fn dbsize(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn flush(context: &mut Context<'_>) -> Result<(), Error> {
+    flush_slots(context, Walk::anywhere, |keys, slot| keys.clear(slot))
+}
+
+fn flush_database(context: &mut Context<'_>) -> Result<(), Error> {
+    flush_slots(context, |walk| walk, |keys, slot| keys.clear_database(slot))
+}
+
+fn flush_slots(
+    context: &mut Context<'_>,
+    over: impl Fn(Walk) -> Walk,
+    clear: impl Fn(&mut Keys<'_>, Slot),
+) -> Result<(), Error> {
     // Both modes free memory in the background: honouring SYNC would only delay other clients.
     match (context.args.len(), context.args.get(1)) {
         (1, None) => {}
@@ -69,9 +82,9 @@ fn flush(context: &mut Context<'_>) -> Result<(), Error> {
         _ => return Err(Error::SYNTAX),
     }
     // A flush that had to stop at a slot continues there: each slot is emptied once.
-    let mut walk = Walk::starting_at(context.session.flush_from.take());
+    let mut walk = over(Walk::starting_at(context.session.flush_from.take()));
     while let Some(slot) = walk.next(&mut context.keys) {
-        context.keys.clear(slot);
+        clear(&mut context.keys, slot);
         if context.keys.has_left_out() {
             context.session.flush_from = Some(slot);
             break;
@@ -103,11 +116,11 @@ const COUNTED_MAX: usize = 1_024;
 /// Above that number, this many slots are sampled, weighted by their number of keys.
 const SLOTS_TRIED: usize = 8;
 
-/// Returns the name of some key, expired or not.
+/// Returns some key of the selected database, expired or not.
 fn random_name(keys: &mut Keys<'_>) -> Option<Vec<u8>> {
     let slot = if keys.key_count() <= COUNTED_MAX { counted_slot(keys) } else { tried_slot(keys) }?;
-    let roll = keys.roll();
-    keys.table(slot).random(roll).map(|found| found.item.key().to_vec())
+    let (roll, database) = (keys.roll(), keys.database);
+    keys.table(slot).random_in(database, roll).map(|found| found.item.key().to_vec())
 }
 
 /// Returns a slot with a chance in proportion to its keys.
@@ -135,7 +148,9 @@ fn any_slot(keys: &mut Keys<'_>) -> Option<Slot> {
 }
 
 fn by_weight(keys: &mut Keys<'_>, slots: &[Slot]) -> Option<Slot> {
-    let lens: Vec<u64> = slots.iter().map(|slot| keys.table(*slot).len() as u64).collect();
+    let database = keys.database;
+    let lens: Vec<u64> =
+        slots.iter().map(|slot| keys.table(*slot).len_in(database) as u64).collect();
     let mut rest = keys.roll().checked_rem(lens.iter().sum())?;
     for (slot, len) in slots.iter().zip(lens) {
         if rest < len {

@@ -14,10 +14,15 @@ impl Event {
             publish(Post { space: Space::Global, channel: &channel, payload });
         };
         if on.contains(NotifyClasses::KEYSPACE) {
-            tell(b"__keyspace@0__:", &self.key, name);
+            tell(&self.prefix("keyspace"), &self.key, name);
         }
         if on.contains(NotifyClasses::KEYEVENT) {
-            tell(b"__keyevent@0__:", name, &self.key);
+            tell(&self.prefix("keyevent"), name, &self.key);
         }
+    }
+
+    /// Returns the beginning of a channel's name.
+    fn prefix(&self, kind: &str) -> Vec<u8> {
+        format!("__{kind}@{}__:", self.database.number()).into_bytes()
     }
 }

@@ -176,7 +176,12 @@ fn a_message_of_a_transaction_leaves_behind_the_events_before_it() {
     let answer = node.run("EXEC");
     assert_eq!(answer, "1) (integer) 2\n2) OK\n3) (integer) 2", "both count their receivers");
     assert_eq!(node.heard(2), ["message news first", "pmessage * news first"]);
-    let event = Event { class: NotifyClasses::STRING, name: "set", key: b"k".to_vec() };
+    let event = Event {
+        class: NotifyClasses::STRING,
+        name: "set",
+        database: store::Database::ZERO,
+        key: b"k".to_vec(),
+    };
     let post = Post { space: Space::Global, channel: b"news", payload: b"now" };
     let behind = [Announcement::Event(event), Announcement::of_message(post)];
     assert_eq!(node.announcements(), behind, "they wait until the write is safe");

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use store::StoredValue;
+use store::{Database, ScanPosition, StoredValue};
 
 use crate::bits::field_end;
 use crate::hyperloglog;
 use crate::keys::Keys;
+use crate::keyspace::walk::Walk;
 use crate::session::{Queue, Queued};
 use crate::sort::FETCHED_BYTES_MAX;
 use crate::{Args, Spec};
@@ -33,6 +34,8 @@ pub(crate) fn multiplies(spec: &Spec) -> bool {
     matches!(
         spec.full_name,
         "copy"
+            | "move"
+            | "flushdb"
             | "rename"
             | "renamenx"
             | "bitop"
@@ -95,8 +98,15 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
 /// Returns an upper bound of the bytes that the transaction records.
 pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
     let lengths = BTreeMap::new();
-    let mut bound =
-        Bound { keys: keys.reborrow(), lengths, listed: BTreeSet::new(), element: 0, bytes: 0 };
+    let mut bound = Bound {
+        selected: keys.database,
+        keys: keys.reborrow(),
+        swaps: Vec::new(),
+        lengths,
+        listed: BTreeSet::new(),
+        element: 0,
+        bytes: 0,
+    };
     for command in &queue.commands {
         bound.add(command);
         if bound.bytes > EFFECT_BYTES_MAX {
@@ -107,11 +117,16 @@ pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
 }
 
 struct Bound<'q, 'k> {
+    /// Its database is the one in which the keys of the next command are now, before anything has run.
     keys: Keys<'k>,
-    /// Upper bounds of the present lengths of values.
-    lengths: BTreeMap<&'q [u8], usize>,
+    /// The database that is selected when the next command runs.
+    selected: Database,
+    /// The databases that are exchanged until then.
+    swaps: Vec<(Database, Database)>,
+    /// Upper bounds of the lengths of values, by the present databases of their keys.
+    lengths: BTreeMap<(Database, &'q [u8]), usize>,
     /// Keys whose present elements are counted in `element`.
-    listed: BTreeSet<&'q [u8]>,
+    listed: BTreeSet<(Database, &'q [u8])>,
     /// Upper bound of the length of any element of a list so far.
     element: usize,
     bytes: usize,
@@ -126,7 +141,15 @@ impl<'q> Bound<'q, '_> {
         let named: usize = named.map(|index| args.at(index).len() + RECORD_BYTES).sum();
         self.note_elements(command, given);
         let recorded = match spec.full_name {
-            "copy" | "rename" | "renamenx" => self.spread(args, 1..3),
+            "select" | "swapdb" => self.change_databases(spec, args),
+            "move" => self.spread_to(self.database_at(args, 2), args, 1..2),
+            "copy" => {
+                let at = (3..args.len()).find(|at| args.at(*at).eq_ignore_ascii_case(b"db"));
+                let database = at.map_or(self.selected, |at| self.database_at(args, at + 1));
+                self.spread(args, 1..3).max(self.spread_to(database, args, 1..3))
+            }
+            "flushdb" => self.flushed(),
+            "rename" | "renamenx" => self.spread(args, 1..3),
             "bitop" => self.spread(args, 2..args.len()),
             "restore" => {
                 let length = args.at(3).len().saturating_mul(EXPANSION_MAX);
@@ -256,7 +279,7 @@ impl<'q> Bound<'q, '_> {
         let factor = if spec.full_name == "restore" { EXPANSION_MAX } else { 1 };
         self.element = self.element.max(given.saturating_mul(factor) + NUMBER_BYTES);
         for index in spec.key_indices(args) {
-            if !self.listed.insert(args.at(index)) {
+            if !self.listed.insert((self.keys.database, args.at(index))) {
                 continue;
             }
             let key = self.keys.key(args.at(index));
@@ -277,6 +300,65 @@ impl<'q> Bound<'q, '_> {
         longest
     }
 
+    /// Same as `spread`, where the values may go to the keys of these names in another database.
+    fn spread_to(
+        &mut self,
+        database: Database,
+        args: Args<'q>,
+        keys: core::ops::Range<usize>,
+    ) -> usize {
+        let longest = keys.clone().map(|index| self.length(args.at(index))).max().unwrap_or(0);
+        let there = self.present(database);
+        let here = core::mem::replace(&mut self.keys.database, there);
+        for index in keys {
+            self.set_length(args.at(index), longest);
+        }
+        self.keys.database = here;
+        longest
+    }
+
+    /// Follows SELECT and SWAPDB. They record nothing of their own.
+    fn change_databases(&mut self, spec: &Spec, args: Args<'q>) -> usize {
+        if spec.full_name == "select" {
+            self.selected = self.database_at(args, 1);
+        } else {
+            self.swaps.push((self.database_at(args, 1), self.database_at(args, 2)));
+        }
+        self.keys.database = self.present(self.selected);
+        0
+    }
+
+    /// Returns the database that an argument names. An invalid one makes the command fail, so that it changes nothing.
+    fn database_at(&self, args: Args<'q>, index: usize) -> Database {
+        let number = args.get(index).map_or(0, number);
+        u16::try_from(number).ok().and_then(Database::new).unwrap_or(self.selected)
+    }
+
+    /// Returns the database in which the keys of this one are now, before the exchanges.
+    fn present(&self, database: Database) -> Database {
+        self.swaps.iter().rev().fold(database, |it, (one, other)| match it {
+            it if it == *one => *other,
+            it if it == *other => *one,
+            it => it,
+        })
+    }
+
+    /// Returns what FLUSHDB records: the names of keys in slots that have keys of other databases as well.
+    fn flushed(&mut self) -> usize {
+        let database = self.keys.database;
+        let mut bytes = 0;
+        let mut walk = Walk::new();
+        while let Some(slot) = walk.next(&mut self.keys) {
+            let table = self.keys.table(slot);
+            if table.has_other_databases() {
+                table.scan_database(database, ScanPosition::START, usize::MAX, |found| {
+                    bytes += found.item.key().len() + RECORD_BYTES;
+                });
+            }
+        }
+        bytes
+    }
+
     /// Handles a command that records members of its keys, or sets its first key to a combination of the others.
     fn sum_of_members(&mut self, spec: &Spec, args: Args<'q>) -> usize {
         let keys = spec.key_indices(args);
@@ -290,7 +372,7 @@ impl<'q> Bound<'q, '_> {
 
     fn length(&mut self, key: &'q [u8]) -> usize {
         let keys = &mut self.keys;
-        *self.lengths.entry(key).or_insert_with(|| {
+        *self.lengths.entry((keys.database, key)).or_insert_with(|| {
             let key = keys.key(key);
             keys.table(key.slot()).peek(&key).map_or(0, |found| match found.value() {
                 StoredValue::String(string) => string.len(),
@@ -312,7 +394,7 @@ impl<'q> Bound<'q, '_> {
 
     fn set_length(&mut self, key: &'q [u8], length: usize) {
         let length = length.max(self.length(key));
-        self.lengths.insert(key, length);
+        self.lengths.insert((self.keys.database, key), length);
     }
 }
 

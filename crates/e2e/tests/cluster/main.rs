@@ -1,6 +1,7 @@
 //! Clusters of real processes on this machine: they grow and shrink under load, and nothing that was
 //! acknowledged is lost.
 mod acks;
+mod databases;
 mod any_port;
 mod blocking;
 mod faults;

@@ -289,11 +289,13 @@ impl Side {
         } else if name == b"MULTI" {
             self.open[who as usize].in_multi = true;
         } else if name == b"WATCH" {
-            // OBJECT reads the key without a side effect: it triggers no event.
+            // OBJECT reads the key without a side effect: it triggers no event. The connection itself has the right database.
+            let client = &mut self.clients[who as usize];
             let is_missing = |key: &Vec<u8>| {
-                self.helper.call(&[b"OBJECT", &b"ENCODING"[..], key]).value == Value::Null
+                client.call(&[b"OBJECT", &b"ENCODING"[..], key]).value == Value::Null
             };
-            self.open[who as usize].watched_missing |= args[1..].iter().any(is_missing);
+            let missing = args[1..].iter().any(is_missing);
+            self.open[who as usize].watched_missing |= missing;
         }
         Open::default()
     }

@@ -59,6 +59,10 @@ impl ServingPlane for Data {
         self.keyspace.next_occupied(from)
     }
 
+    fn next_with_databases(&self, from: Slot) -> Option<Slot> {
+        self.keyspace.next_with_databases(from)
+    }
+
     fn key_count_of(&self, slot: Slot) -> usize {
         self.keyspace.len_of(slot)
     }

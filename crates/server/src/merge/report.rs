@@ -68,6 +68,7 @@ fn document(conflict: &Conflict) -> Value {
         json!({ "version": side.version, "unix_millis": millis, "count": count, "bytes": side.bytes })
     };
     json!({
+        "database": conflict.database.number(),
         "key": String::from_utf8_lossy(&conflict.key),
         "standing": side(&conflict.ours),
         "yielding": side(&conflict.theirs),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use commands::{Args, Spec, visible_args};
 use parking_lot::Mutex;
+use store::Database;
 
 use crate::clients::ConnectionRef;
 
@@ -51,10 +52,17 @@ impl Monitors {
     }
 }
 
-/// Returns the line that a monitor sees for a command.
-pub(crate) fn line(spec: &Spec, args: Args<'_>, address: SocketAddr, now: Duration) -> Arc<[u8]> {
+/// Returns the line that a monitor sees for a command in this database.
+pub(crate) fn line(
+    spec: &Spec,
+    args: Args<'_>,
+    database: Database,
+    address: SocketAddr,
+    now: Duration,
+) -> Arc<[u8]> {
+    let database = database.number();
     let (seconds, micros) = (now.as_secs(), now.subsec_micros());
-    let mut line = format!("+{seconds}.{micros:06} [0 {address}]").into_bytes();
+    let mut line = format!("+{seconds}.{micros:06} [{database} {address}]").into_bytes();
     for arg in visible_args(spec, args) {
         line.push(b' ');
         quote(arg, &mut line);
@@ -94,16 +102,18 @@ mod tests {
             let owned = OwnedArgs::new(args.iter().copied());
             let spec = table.find(args[0]).expect("a command");
             let address = SocketAddr::from(([127, 0, 0, 1], 5));
-            let line = line(spec, owned.args(), address, Duration::from_micros(1_000_002));
+            let database = Database::new(3).expect("small enough");
+            let line =
+                line(spec, owned.args(), database, address, Duration::from_micros(1_000_002));
             String::from_utf8(line.to_vec()).unwrap()
         };
         assert_eq!(
             shown(&[b"set", b"a\"b", b"\x00\n\xff"]),
-            "+1.000002 [0 127.0.0.1:5] \"set\" \"a\\\"b\" \"\\x00\\n\\xff\"\r\n"
+            "+1.000002 [3 127.0.0.1:5] \"set\" \"a\\\"b\" \"\\x00\\n\\xff\"\r\n"
         );
         assert_eq!(
             shown(&[b"AUTH", b"secret"]),
-            "+1.000002 [0 127.0.0.1:5] \"AUTH\" \"(redacted)\"\r\n"
+            "+1.000002 [3 127.0.0.1:5] \"AUTH\" \"(redacted)\"\r\n"
         );
     }
 }

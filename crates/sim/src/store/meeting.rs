@@ -8,7 +8,6 @@ use std::time::Duration;
 use cluster::control::Input;
 use cluster::data::Plane;
 use cluster::map::{ClusterSettings, Generation, NodeId};
-use cluster::serving::ServingPlane;
 use placement::Slot;
 use sim_engine::Quality;
 use store::Version;
@@ -180,9 +179,13 @@ impl Story {
                 let Some(holder) = holder else { continue };
                 let plane = &self.world.nodes[&holder].plane;
                 let version = plane.with_slot(slot, |state| {
-                    let found = state.table().peek(&plane.seed().key(key.as_bytes()));
-                    let tombstone =
-                        || state.table().divergence().and_then(|it| it.tombstone(key.as_bytes()));
+                    let found = state.table().peek(&plane.key(key));
+                    let tombstone = || {
+                        state
+                            .table()
+                            .divergence()
+                            .and_then(|it| it.tombstone(&plane.key(key).name()))
+                    };
                     found.map(|it| it.item.version()).or_else(|| tombstone().map(|it| it.version))
                 });
                 versions.extend(version.map(|version| ((*side, key), version)));
@@ -281,7 +284,7 @@ impl Story {
         let primary = map.bucket_of(slot).primary().ok_or(format!("nobody holds {key}"))?;
         let plane = &self.world.nodes[&primary].plane;
         Ok(plane.with_slot(slot, |state| {
-            let found = state.table().peek(&plane.seed().key(key.as_bytes()));
+            let found = state.table().peek(&plane.key(key));
             let text = found.and_then(|it| text_of(&it));
             text.map(|text| String::from_utf8_lossy(&text).into_owned())
         }))

@@ -158,7 +158,7 @@ impl World {
         for key in super::clients::KEYS {
             let slot = Slot::of(key.as_bytes());
             dead.plane.with_slot(slot, |state| {
-                let found = state.table().peek(&dead.plane.seed().key(key.as_bytes()));
+                let found = state.table().peek(&dead.plane.key(key));
                 kept.extend(found.and_then(|it| {
                     let text = super::clients::text_of(&it)?;
                     Some((key, text, it.item.version()))
@@ -170,7 +170,7 @@ impl World {
             let primary = map.bucket_of(slot).primary().filter(|primary| *primary != id);
             let Some(node) = primary.and_then(|primary| self.nodes.get(&primary)) else { continue };
             let (plane, wall) = (&node.plane, UnixMillis(node.clock.wall_millis(self.now)));
-            let name = plane.seed().key(key.as_bytes());
+            let name = plane.key(key);
             let here =
                 plane.with_slot(slot, |it| it.table().peek(&name).map(|it| it.item.version()));
             if here.is_some_and(|here| here >= version) {

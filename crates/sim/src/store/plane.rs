@@ -14,7 +14,7 @@ use cluster::serving::{AckEpoch, KeyWaiters, ServingPlane, Waiter};
 use commands::cluster::View;
 use placement::Slot;
 use sim_engine::StreamId;
-use store::Seed;
+use store::{Database, Key, Seed};
 
 /// The outgoing link to one process.
 pub(super) struct Link {
@@ -29,6 +29,8 @@ pub(super) struct SimPlane {
     /// The generation of the data found on the disk.
     pub kept_in: Option<Generation>,
     seed: Seed,
+    /// The database that all clients use.
+    pub database: Database,
     /// The time of the node's clock.
     pub now: Cell<Moment>,
     view: RefCell<Option<Arc<View>>>,
@@ -51,6 +53,7 @@ impl SimPlane {
             me,
             kept_in: None,
             seed: Seed::new(me.id.0),
+            database: Database::ZERO,
             now: Cell::new(now),
             view: RefCell::default(),
             slots: (0..Slot::COUNT).map(|_| RefCell::default()).collect(),
@@ -62,6 +65,11 @@ impl SimPlane {
             pending: RefCell::default(),
             sent: RefCell::default(),
         }
+    }
+
+    /// Returns a key of the clients.
+    pub(super) fn key<'k>(&self, name: &'k str) -> Key<'k> {
+        self.seed.key(name.as_bytes()).in_database(self.database)
     }
 
     pub(super) fn known_map(&self) -> Option<Arc<Map>> {
@@ -169,6 +177,15 @@ impl ServingPlane for SimPlane {
     /// Finds only slots that are not locked: a walk has unlocked the one before.
     fn next_occupied(&self, from: Slot) -> Option<Slot> {
         Slot::all().skip(from.index()).find(|slot| self.key_count_of(*slot) > 0)
+    }
+
+    fn next_with_databases(&self, from: Slot) -> Option<Slot> {
+        let has = |slot: &Slot| {
+            let state = self.slots[slot.index()].try_borrow();
+            let is_mine = |state: &SlotState| state.replica().is_primary();
+            state.is_ok_and(|state| is_mine(&state) && state.table().has_other_databases())
+        };
+        Slot::all().skip(from.index()).find(has)
     }
 
     fn key_count_of(&self, slot: Slot) -> usize {

@@ -277,6 +277,7 @@ impl Node {
             host.backups = line.written.backups(&self.plane, rules.has_lease);
         }
         let parsed = Parsed::prepare(args.args(), &TABLE, &env.seed);
+        line.session.database = self.plane.database;
         let plane = &self.plane;
         let resources = CommandResources { env: &env, rules, outcome, effects, rng };
         execute(&parsed, &mut line.session, output, plane, resources, PlaneLocks(plane), |_| host)
@@ -301,7 +302,7 @@ impl Node {
     /// Evicts a key to make room, as `server/src/evictor.rs` does. Returns whether it was there.
     pub(super) fn evict(&mut self, now: Moment, key: &str) -> bool {
         let plane = &self.plane;
-        let key = plane.seed().key(key.as_bytes());
+        let key = plane.key(key);
         let locked = LockedSlots::lock(plane, LockSet::One(key.slot()));
         let effects = &mut self.counter.effects;
         let Ok(mut slots) =

@@ -10,7 +10,6 @@ use cluster::control::OperatorRequest;
 use cluster::data::Plane;
 use cluster::fill::Sent;
 use cluster::map::{ClusterSettings, LeaveWay, NodeId};
-use cluster::serving::ServingPlane;
 use placement::Slot;
 use sim_engine::Quality;
 use store::Version;
@@ -163,7 +162,7 @@ fn value(world: &World, key: &str) -> Option<String> {
     let slot = Slot::of(key.as_bytes());
     let plane = &world.nodes.get(&map.bucket_of(slot).primary()?)?.plane;
     plane.with_slot(slot, |state| {
-        let found = state.table().peek(&plane.seed().key(key.as_bytes()))?;
+        let found = state.table().peek(&plane.key(key))?;
         text_of(&found).map(|text| String::from_utf8_lossy(&text).into_owned())
     })
 }

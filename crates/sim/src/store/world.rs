@@ -38,6 +38,8 @@ pub(super) struct World {
     pub network: Network<NodeId, Moment>,
     pub streams: Streams<Peer, Moment>,
     pub clients: Clients,
+    /// The database that all clients use.
+    pub database: store::Database,
     pub rng: Rng,
     pub checkers: Checkers,
     pub sabotage: Option<Sabotage>,
@@ -206,6 +208,9 @@ impl World {
             network: Network::new(quality),
             streams: Streams::default(),
             clients: Clients::new(clients, seed),
+            // Half of all runs.
+            database: store::Database::new(if seed.is_multiple_of(2) { 0 } else { 3 })
+                .expect("small enough"),
             rng: Rng::new(seed),
             checkers: Checkers::default(),
             sabotage: None,
@@ -288,6 +293,7 @@ impl World {
         let control = Control::new(clock.at(self.now), start);
         let mut node = Node::new(me, clock, self.now, control, disk);
         node.sabotage = self.sabotage;
+        node.plane.database = self.database;
         let found = copies.map(|copies| copies.give_to(&mut node));
         let found = found.unwrap_or_else(|| Input::Found(Vec::new()));
         self.nodes.insert(id, node);

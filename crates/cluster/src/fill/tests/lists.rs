@@ -9,7 +9,7 @@ impl Pair {
     pub(super) fn write_list(&mut self) {
         let name = format!("{{tag}}l{}", self.roll(3));
         let seed = self.seed.clone();
-        self.write_list_at(&seed.key(name.as_bytes()));
+        self.write_list_at(&seed.spread(&name));
     }
 
     fn write_list_at(&mut self, key: &Key<'_>) {
@@ -90,7 +90,7 @@ fn fill_lists(pair: &mut Pair, mut write: impl FnMut(&mut Pair, u64)) -> (u64, u
     let seed = pair.seed.clone();
     for number in 0..3 {
         let name = format!("{{tag}}l{number}");
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(&name);
         let items: Vec<String> = (0..20_000).map(|number| format!("first item {number}")).collect();
         let elements = row(items.iter().map(String::as_str));
         pair.apply(&key, &Effect::InsertElements { key, index: 0, elements: &elements });
@@ -124,7 +124,7 @@ fn lists_that_are_written_to_at_random_during_their_copy_arrive() {
             }
             if pair.roll(100) == 0 {
                 let seed = pair.seed.clone();
-                let (key, elements) = (seed.key(b"{tag}l0"), row(["after the flush"]));
+                let (key, elements) = (seed.spread("{tag}l0"), row(["after the flush"]));
                 let insert = Effect::InsertElements { key, index: 0, elements: &elements };
                 pair.apply_all(key.slot(), &[Effect::Clear, insert]);
             }
@@ -143,7 +143,7 @@ fn a_write_to_a_list_during_its_copy_costs_what_it_changes() {
         let seed = pair.seed.clone();
         for number in 0..3 {
             let name = format!("{{tag}}l{number}");
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             let (one, mut ranges) = (row(["one"]), ListRanges::default());
             pair.apply(&key, &Effect::InsertElements { key, index: 0, elements: &one });
             let index = pair.list_len(&key) as usize;
@@ -169,7 +169,7 @@ fn a_list_that_turns_into_something_else_during_its_copy_arrives() {
         fill_lists(&mut pair, |pair, step| {
             let seed = pair.seed.clone();
             let name = format!("{{tag}}l{}", chance % 3);
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             let fields: Vec<String> = (0..6_000).map(|number| format!("field {number}")).collect();
             let pairs = row(fields.iter().flat_map(|field| [field.as_str(), "value"]));
             let one = row(["one"]);

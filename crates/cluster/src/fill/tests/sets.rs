@@ -13,7 +13,7 @@ impl Pair {
         let members =
             (first..first + 600).map(|number| format!("member {number}")).collect::<Vec<_>>();
         let seed = self.seed.clone();
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(&name);
         let (all, one) = (row(members.iter().map(String::as_str)), row([members[0].as_str()]));
         let effect = match what {
             0 => Effect::Remove { key, cause: Cause::Deleted },
@@ -37,7 +37,7 @@ fn a_large_set_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
     let mut pair = Pair::new(1);
     let (seed, names) = (pair.seed.clone(), ["{tag}one", "{tag}two", "{tag}three"]);
     for name in names {
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(name);
         pair.apply(&key, &Effect::AddMembers { key, members: &members(0..40_000) });
     }
     pair.primary.replica.add_downstream(LINK, pair.outbox.last());
@@ -48,7 +48,7 @@ fn a_large_set_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
         let Held { table, replica } = &mut pair.primary;
         source.send_chunk(table, replica, &pair.seed, &mut pair.outbox);
         for name in names {
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(name);
             let added = members(40_000 + steps..40_002 + steps);
             pair.apply(&key, &Effect::AddMembers { key, members: &added });
             let removed = members(steps * 37..steps * 37 + 2);

@@ -22,7 +22,7 @@ fn add_large(pair: &mut Pair) {
     let names = members();
     for number in 0..3 {
         let name = format!("{{tag}}large{number}");
-        let key = seed.key(name.as_bytes());
+        let key = seed.spread(&name);
         let pairs =
             scores(names.iter().enumerate().map(|(rank, name)| (rank as f64 / 4.0, name.as_str())));
         pair.apply(&key, &Effect::SetScores { key, pairs: &pairs });
@@ -37,7 +37,7 @@ fn a_large_sorted_set_goes_in_parts_and_a_write_to_it_costs_what_it_changes() {
         let seed = pair.seed.clone();
         for number in 0..3 {
             let name = format!("{{tag}}large{number}");
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             let (old, new) = (format!("member {}", step * 37), format!("new member {step}"));
             let pairs = scores([(-5.5, old.as_str()), (1e9, new.as_str())]);
             pair.apply(&key, &Effect::SetScores { key, pairs: &pairs });
@@ -62,7 +62,7 @@ fn a_large_sorted_set_that_shrinks_goes_or_comes_back_during_its_copy_arrives() 
         fill_while(&mut pair, |pair, step| {
             let seed = pair.seed.clone();
             let name = format!("{{tag}}large{}", removed_at % 3);
-            let key = seed.key(name.as_bytes());
+            let key = seed.spread(&name);
             match (step == removed_at, removed_at % 4) {
                 (true, 0) => pair.apply(&key, &Effect::RemoveScored { key, members: &gone }),
                 (true, 1) => pair.apply(&key, &Effect::Remove { key, cause: Cause::Deleted }),

@@ -1,7 +1,9 @@
 //! `DEBUG DIGEST` and `DEBUG DIGEST-VALUE`: fingerprints of the content, computed as in Redis, so that a node and a
 //! Redis server with the same keys return the same.
 
-use store::{Found, StoredValue, StreamId};
+use std::collections::BTreeMap;
+
+use store::{Database, Found, StoredValue, StreamId};
 
 use super::sha1::{Sha1Digest, sha1};
 use crate::Error;
@@ -19,26 +21,24 @@ const TYPE_SORTED_SET: u32 = 3;
 const TYPE_STREAM: u32 = 6;
 /// Redis's number for the type set.
 const TYPE_SET: u32 = 2;
-/// The number of the only database.
-const DATABASE: u32 = 0;
 
 pub(super) fn digest(context: &mut Context<'_>) -> Result<(), Error> {
-    let mut sum = Sha1Digest::default();
-    let mut empty = true;
-    let mut walk = Walk::new();
+    let mut sums: BTreeMap<Database, Sha1Digest> = BTreeMap::new();
+    let mut walk = Walk::new().anywhere();
     while let Some(slot) = walk.next(&mut context.keys) {
-        empty = false;
         context.keys.table(slot).for_each(|found| {
             let mut item = Sha1Digest::default();
             mix(&mut item, found.item.key());
             mix_value(&mut item, &found);
-            add(&mut sum, &item);
+            add(sums.entry(found.database).or_default(), &item);
         });
     }
-    if !empty {
-        sum = with_database(sum);
+    let mut all = Sha1Digest::default();
+    for (database, sum) in &sums {
+        mix(&mut all, &u32::from(database.number()).to_be_bytes());
+        xor(&mut all, sum);
     }
-    context.reply.simple(&hex(&sum));
+    context.reply.simple(&hex(&all));
     Ok(())
 }
 
@@ -53,14 +53,6 @@ pub(super) fn digest_value(context: &mut Context<'_>) -> Result<(), Error> {
         context.reply.simple(&hex(&item));
     }
     Ok(())
-}
-
-/// Adds the database number. Redis mixes it in before the keys; the order does not matter for an XOR.
-fn with_database(mut sum: Sha1Digest) -> Sha1Digest {
-    let mut first = Sha1Digest::default();
-    mix(&mut first, &DATABASE.to_be_bytes());
-    xor(&mut sum, &first);
-    sum
 }
 
 fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {

@@ -111,7 +111,7 @@ const NAMES: &str = "set get getset getdel getex setnx setex psetex mget mset ms
     sinterstore sismember smembers smismember smove srandmember srem sscan sunion sunionstore \
     del unlink exists touch type rename renamenx copy expire pexpire \
     expireat pexpireat ttl pttl expiretime pexpiretime persist keys scan randomkey dbsize flushall \
-    flushdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
+    flushdb move swapdb object dump restore multi exec discard watch unwatch publish spublish pubsub ping echo \
     hello auth select reset role client command config info time memory slowlog latency debug wait \
     xadd xlen xrange xrevrange xdel xtrim xread xreadgroup xack xclaim xpending xsetid xgroup xinfo \
     lolwut no-such-command nosuch|sub";

@@ -3,7 +3,7 @@ use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 
 pub(super) fn command(g: &mut Gen) -> Args {
-    match g.below(40) {
+    match g.below(43) {
         0..2 => cmd("DEL").args(g.some_keys(3)).done(),
         2 => cmd("UNLINK").args(g.some_keys(3)).done(),
         3 => cmd("EXISTS").args(g.some_keys(4)).done(),
@@ -21,6 +21,8 @@ pub(super) fn command(g: &mut Gen) -> Args {
         32 => flush(g),
         33..36 => object(g),
         36 => cmd("DUMP").arg(g.key()).done(),
+        40..42 => cmd("MOVE").arg(g.key()).arg(database(g)).done(),
+        42 => cmd("SWAPDB").arg(database(g)).arg(database(g)).done(),
         37 => {
             cmd("SCAN").words(g.pick(&["0", "0 COUNT 5", "abc", "0 COUNT 0", "0 LIMIT 1"])).done()
         }
@@ -56,12 +58,16 @@ fn copy(g: &mut Gen) -> Args {
     let options = match g.below(6) {
         0 => "DB 0",
         1 => "DB 0 REPLACE",
-        2 => "DB 1",
+        2 => g.pick(&["DB 1", "DB 2 REPLACE", "DB 16"]),
         3 => "DB abc",
         4 => "",
         _ => "REPLACE",
     };
     command.words(options).done()
+}
+
+fn database(g: &mut Gen) -> &'static str {
+    g.pick(&["0", "1", "2", "2", "9", "16", "-1", "abc", "99999999999"])
 }
 
 fn expire(g: &mut Gen) -> Args {

@@ -3,10 +3,10 @@ use super::command::{Gen, cmd};
 use crate::lockstep::Args;
 
 const CHANNELS: [&str; 5] = ["news", "chat", "{t}1", "key:1", ""];
-const PATTERNS: [&str; 5] = ["*", "n?ws", "__key*__:*", "__keyspace@0__:a", "[a-z]*"];
+const PATTERNS: [&str; 5] = ["*", "n?ws", "__key*__:*", "__keyspace@?__:a", "[a-z]*"];
 
 pub(super) fn command(g: &mut Gen) -> Args {
-    match g.below(43) {
+    match g.below(47) {
         0..6 => cmd("MULTI").done(),
         6..14 => cmd("EXEC").done(),
         14 => cmd("DISCARD").done(),
@@ -15,7 +15,8 @@ pub(super) fn command(g: &mut Gen) -> Args {
         19 => cmd("PING").done(),
         20 => cmd("PING").arg(g.value()).done(),
         21 => cmd("ECHO").arg(g.value()).done(),
-        22..24 => cmd("SELECT").arg(g.pick(&["0", "1", "-1", "abc", "00", "99999999999"])).done(),
+        22..24 => cmd("SELECT").arg(g.pick(&["16", "-1", "abc", "00", "99999999999"])).done(),
+        43..47 => cmd("SELECT").arg(g.pick(&["0", "0", "1", "2", "9"])).done(),
         24..31 => client(g),
         31 => cmd("AUTH").args(g.some_keys(2)).done(),
         32 => cmd("ROLE").done(),
