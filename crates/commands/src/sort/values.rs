@@ -36,7 +36,8 @@ pub(super) fn value_of(
     }
     let (key, field) = (pattern.key(element)?, pattern.field());
     let seed = &context.keys.env().seed;
-    let found = context.keys.read(&seed.key(&key))?;
+    let key = context.keys.key(&key);
+    let found = context.keys.read(&key)?;
     Value::of(&found, field, seed).map(|value| match value {
         Value::String(string) => string.to_bytes().into_owned(),
         Value::Field(element) => element.to_text().into_owned(),
@@ -50,7 +51,8 @@ pub(super) fn reply_value(context: &mut Context<'_>, pattern: &Pattern<'_>, elem
     }
     let seed = &context.keys.env().seed;
     let key = pattern.key(element);
-    let found = key.as_ref().and_then(|key| context.keys.read(&seed.key(key)));
+    let key = key.as_ref().map(|key| context.keys.key(key));
+    let found = key.as_ref().and_then(|key| context.keys.read(key));
     match found.and_then(|found| Value::of(&found, pattern.field(), seed)) {
         Some(Value::String(string)) => reply_string(&mut context.reply, string),
         Some(Value::Field(element)) => reply_element(&mut context.reply, element),
