@@ -2,9 +2,11 @@
 //! expired keys: looking one up removes it first, by an ordinary effect.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::serving::{ChangeContext, ServedSlot, ServedSlots, ServingPlane, WalkedCopies};
 use placement::{Slot, SplitMix64};
+use scripting::NodeScripts;
 use settings::NotifyClasses;
 use store::{
     AccessTracking, Applied, At, Cause, Effect, Found, Key, LfuTuning, NewValue, Seed, SlotTable,
@@ -33,6 +35,11 @@ pub trait Slots {
 
     /// Returns whether a walk has skipped a slot that must not change now.
     fn has_left_out(&self) -> bool {
+        false
+    }
+
+    /// Takes the lock of a further slot for a script. Returns false if that is not possible here and now.
+    fn grow(&mut self, _slot: Slot) -> bool {
         false
     }
 
@@ -74,6 +81,10 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
 
     fn has_left_out(&self) -> bool {
         self.left_out().is_some()
+    }
+
+    fn grow(&mut self, slot: Slot) -> bool {
+        ServedSlots::grow(self, slot)
     }
 
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
@@ -122,6 +133,9 @@ pub struct CommandEnv {
     pub password_required: bool,
     /// Maximum length of a string that a command may create.
     pub string_bytes_max: usize,
+    /// The scripts of the node, and the time after which one is slow.
+    pub scripts: Arc<NodeScripts>,
+    pub slow_script: Duration,
 }
 
 /// Access to the keys for commands.
@@ -330,6 +344,11 @@ impl<'a> Keys<'a> {
     /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         self.rng.draw()
+    }
+
+    /// Takes the lock of a further slot, for a script.
+    pub(crate) fn grow(&mut self, slot: Slot) -> bool {
+        self.slots.grow(slot)
     }
 
     /// Returns the table of a slot, for commands that walk over all of them.

@@ -4,6 +4,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use cluster::data::SlotState;
 use cluster::replication::Role;
@@ -85,6 +86,24 @@ impl Keyspace {
     #[inline]
     pub(crate) fn lock_one(&self, slot: Slot) -> SlotGuard<'_> {
         self.cells[slot.index()].0.lock()
+    }
+
+    /// Waits for the lock of a slot, until `is_busy` says that somebody holds it for long.
+    #[cold]
+    pub(crate) fn lock_unless(
+        &self,
+        slot: Slot,
+        is_busy: impl Fn() -> bool,
+    ) -> Option<SlotGuard<'_>> {
+        const LOOK_EVERY: Duration = Duration::from_millis(2);
+        loop {
+            if let Some(guard) = self.cells[slot.index()].0.try_lock_for(LOOK_EVERY) {
+                return Some(guard);
+            }
+            if is_busy() {
+                return None;
+            }
+        }
     }
 
     /// Prefetches the first cache line of a slot: all that a read of a plain slot needs.
