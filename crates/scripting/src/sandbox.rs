@@ -233,7 +233,7 @@ fn load(lua: &Lua, args: &MultiValue) -> Result<MultiValue> {
         let piece = reader.call::<Value>(())?;
         match lua.coerce_string(piece.clone())? {
             Some(piece) if !piece.as_bytes().is_empty() => {
-                text.extend_from_slice(&piece.as_bytes())
+                text.extend_from_slice(&piece.as_bytes());
             }
             Some(_) => break,
             None if piece.is_nil() => break,
