@@ -48,7 +48,7 @@ impl Shebang {
         let mut words = text[..length].split(u8::is_ascii_whitespace).filter(|it| !it.is_empty());
         let engine = words.next().unwrap_or_default();
         if engine != b"#!lua" {
-            let engine = String::from_utf8_lossy(&engine[2.min(engine.len())..]);
+            let engine = String::from_utf8_lossy(engine);
             return Err(format!("Unexpected engine in script shebang: {engine}"));
         }
         let mut flags = ScriptFlags::default();
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(shebang.length, 31);
         assert_eq!(read("#!lua name=x\n").unwrap_err(), "Unknown lua shebang option: name=x");
         assert_eq!(read("#!lua flags=x\n").unwrap_err(), "Unexpected flag in script shebang: x");
-        assert_eq!(read("#!py\n").unwrap_err(), "Unexpected engine in script shebang: py");
+        assert_eq!(read("#!py\n").unwrap_err(), "Unexpected engine in script shebang: #!py");
         assert_eq!(read("#!lua").unwrap_err(), "Invalid script shebang");
     }
 }

@@ -85,7 +85,7 @@ fn scripts_are_atomic_under_load() {
 
 #[test]
 fn a_script_reaches_the_backup_whole_or_not_at_all() {
-    let mut cluster = Cluster::of(3, &["--lease", "500ms"]);
+    let mut cluster = Cluster::of(3, &[]);
     let (index, node) = owner(&cluster, "{t}one");
     let mut client = node.client();
     let stop = AtomicBool::new(false);
