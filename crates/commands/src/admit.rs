@@ -7,6 +7,7 @@ use store::Key;
 
 use crate::cluster::{NeededCopy, route};
 use crate::error::repeated;
+use crate::scripts::ExtraSlots;
 use crate::session::Queued;
 use crate::sort::{DerivedSlots, derived_slots};
 use crate::spec::is_container;
@@ -93,6 +94,9 @@ pub(crate) fn admit_by_all_checks(
         }
         Err(error) => return refuse(request, session, describe(request, error), reply),
     };
+    if spec.has(Flag::RunsScript) {
+        session.script.identify(spec, request.args);
+    }
     // A redirect comes first: an error here may not be one on the right node.
     let locks = match locks(spec, request, session, env) {
         Ok(locks) => locks,
@@ -120,6 +124,14 @@ pub(crate) fn admit_by_all_checks(
 /// so before [`admit`].
 #[inline]
 pub fn needs_memory(spec: &Spec, session: &Session) -> bool {
+    const MAY_GROW: Flags = Flags::of(&[Flag::DenyOom, Flag::ScriptWrites]);
+    let Some(queue) = &session.queue else { return spec.flags.intersects(MAY_GROW) };
+    let writes = |queued: &Queued| queued.spec.flags.intersects(MAY_GROW);
+    would_queue(spec, session) || is_exec(spec) && queue.commands.iter().any(writes)
+}
+
+/// Returns whether the command is refused when memory is short. A script is not: its commands are.
+fn is_refused_without_memory(spec: &Spec, session: &Session) -> bool {
     let Some(queue) = &session.queue else { return spec.has(Flag::DenyOom) };
     let writes = |queued: &Queued| queued.spec.has(Flag::DenyOom);
     would_queue(spec, session) || is_exec(spec) && queue.commands.iter().any(writes)
@@ -186,7 +198,7 @@ fn check(
 /// Checks whether the state of the node and of the connection allows the command.
 #[inline]
 fn check_state(spec: &Spec, session: &Session, env: &CommandEnv) -> Result<(), Error> {
-    if env.out_of_memory && needs_memory(spec, session) {
+    if env.out_of_memory && is_refused_without_memory(spec, session) {
         return Err(Error::OUT_OF_MEMORY);
     }
     if session.hears_only() && !spec.has(Flag::InSubscribed) {
@@ -225,12 +237,15 @@ fn locks(
     session: &Session,
     env: &CommandEnv,
 ) -> Result<LockSet, Error> {
-    if session.is_on_replica_port() && spec.has(Flag::Write) {
+    if session.is_on_replica_port() && spec.may_write() {
         return Err(write_elsewhere(request, env));
     }
     if spec.has(Flag::WholeKeyspace) {
         let all_at_once = spec.full_name == "swapdb";
         return Ok(if all_at_once { ALL_SLOTS } else { LockSet::AsNeeded });
+    }
+    if spec.has(Flag::RunsScript) && session.queue.is_none() {
+        return script_locks(spec, request, session, env);
     }
     if let Some(key) = &request.key {
         let locks = key_locks(spec, request, key, env)?;
@@ -255,6 +270,34 @@ fn with_derived(locks: LockSet, derived: DerivedSlots) -> LockSet {
             locks_of(named)
         }
     }
+}
+
+/// Returns the slots of a script: in a cluster the one of its keys, or the one that it has turned out to need. A node
+/// alone lets a script use any key: unless the script is known to declare its keys, it takes each lock when it needs it.
+#[cold]
+fn script_locks(
+    spec: &Spec,
+    request: &Request<'_>,
+    session: &Session,
+    env: &CommandEnv,
+) -> Result<LockSet, Error> {
+    let mut slots: Vec<Slot> = slots_of(spec, request).collect();
+    match session.script.extra() {
+        ExtraSlots::None => {}
+        ExtraSlots::One(slot) => slots.push(slot),
+        ExtraSlots::All => {
+            let locks = several(slots, env)?;
+            route(&env.cluster, &locks, need(spec, session))?;
+            return Ok(LockSet::All { named: slots_in(locks) });
+        }
+    }
+    if !env.one_slot_only && !session.script.declares_its_keys(env) {
+        return Ok(LockSet::Several(Vec::new()));
+    }
+    let locks = several(slots, env)?;
+    route(&env.cluster, &locks, need(spec, session))?;
+    // On a node alone it may turn out to need more.
+    Ok(if env.one_slot_only { locks } else { LockSet::Several(slots_in(locks)) })
 }
 
 /// Returns the reply to a write on the replica port: the primary's ordinary port, if the command names a key.
@@ -284,7 +327,10 @@ fn key_locks(
 /// keys. A watched slot whose primary has changed is left out: EXEC aborts for that reason alone.
 fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result<LockSet, Error> {
     let mut slots: Vec<Slot> = Vec::new();
-    let mut takes_all = queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace));
+    let runs_script = queued.iter().any(|command| command.spec.has(Flag::RunsScript));
+    // On a node alone a script may use any key.
+    let mut takes_all = runs_script && !env.one_slot_only
+        || queued.iter().any(|command| command.spec.has(Flag::WholeKeyspace));
     for command in queued {
         let args = command.args.args();
         if command.spec.has(Flag::DerivesKeys) && !env.one_slot_only {
@@ -311,7 +357,7 @@ fn queue_locks(queued: &[Queued], session: &Session, env: &CommandEnv) -> Result
 /// Returns the kind of access the command needs to its slots on this connection.
 #[inline]
 fn need(spec: &Spec, session: &Session) -> NeededCopy {
-    const HERE: Flags = Flags::of(&[Flag::Write, Flag::NotKeys]);
+    const HERE: Flags = Flags::of(&[Flag::Write, Flag::ScriptWrites, Flag::NotKeys]);
     if session.reads_backups && !spec.flags.intersects(HERE) {
         NeededCopy::Copy
     } else {

@@ -15,8 +15,8 @@ use resp::{Output, Reply};
 use crate::admit::{Admission, admit_at_once, admit_by_all_checks};
 use crate::keyspace::wait::WAIT;
 use crate::{
-    Block, CommandEnv, Context, Ending, Error, Flag, Host, Keys, LockSet, Outcome, Request,
-    Session, Slots, Spec, run,
+    Block, CommandEnv, Context, Ending, Error, Host, Keys, LockSet, Outcome, Request, Session,
+    Slots, Spec, run,
 };
 
 /// The node-wide rules for running commands.
@@ -57,15 +57,19 @@ pub enum Executed {
     Park(Slot, Obstacle),
     /// Nothing ran, nothing was replied: another node serves the slot.
     Redirect(Slot),
+    /// A script needs other locks: nothing was written, nothing was replied, and it must run again at once.
+    Again,
+    /// A script that has run for too long holds a slot's lock: nothing ran, nothing was replied.
+    Busy,
     /// A walk over many slots skipped this one, which is being handed over or lacks copies. Its reply is void, and
     /// the command must run again.
     LeftOut(Slot, Obstacle),
 }
 
-/// Takes the locks of a command's slots.
+/// Takes the locks of a command's slots. `None` if a script holds one that has run for too long.
 pub trait TakeLocks<'p, P: ServingPlane> {
-    fn take_one(&mut self, slot: Slot) -> P::Guard<'p>;
-    fn take(&mut self, locks: LockSet) -> LockedSlots<'p, P>;
+    fn take_one(&mut self, slot: Slot) -> Option<P::Guard<'p>>;
+    fn take(&mut self, locks: LockSet) -> Option<LockedSlots<'p, P>>;
 }
 
 /// A host created for one command.
@@ -110,7 +114,8 @@ pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
     let reply = Reply::new(output, session.protocol);
     let command = Command { request, spec, env, outcome, rng, walks: access.walks };
     let run = |slots: &mut dyn Slots| command.run(slots, reply, session, host);
-    execute_on_one(plane, slot, locks.take_one(slot), &access, effects, run)
+    let Some(state) = locks.take_one(slot) else { return Executed::Busy };
+    execute_on_one(plane, slot, state, &access, effects, run)
 }
 
 /// Executes a request that needs more checks or other slots than the one of its key.
@@ -127,7 +132,7 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
     let CommandResources { env, rules, outcome, effects, rng } = resources;
     if let Some(slot) = foreign_slot(request, env)
         && plane.has_pending_promotions()
-        && awaits_promotion(&locks.take(LockSet::One(slot)))
+        && locks.take(LockSet::One(slot)).is_some_and(|locked| awaits_promotion(&locked))
     {
         return Executed::Park(slot, Obstacle::Handover);
     }
@@ -146,7 +151,7 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
         drop(locks.take(LockSet::None)); // WAIT looks at slots of its own choice: this thread holds none.
         session.acknowledged = Some(host.count_acknowledged(0, Block::Not));
     }
-    let locked = locks.take(needed);
+    let Some(locked) = locks.take(needed) else { return Executed::Busy };
     if access.need.reads_copy
         && let Some(slot) = pending_slot(&locked, env, rules.pending)
     {
@@ -155,12 +160,14 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
     let command = Command { request, spec, env, outcome, rng, walks: access.walks };
     let run = |slots: &mut dyn Slots| command.run(slots, reply, session, |_| host);
     if access.need.reads_copy {
-        return execute_on_several(plane, locked, access, effects, run);
+        let executed = execute_on_several(plane, locked, access, effects, run);
+        return if session.script.take_restart() { Executed::Again } else { executed };
     }
-    match locked.into_one() {
+    let executed = match locked.into_one() {
         Ok((slot, state)) => execute_on_one(plane, slot, state, &access, effects, run),
         Err(locked) => execute_on_several(plane, locked, access, effects, run),
-    }
+    };
+    if session.script.take_restart() { Executed::Again } else { executed }
 }
 
 #[inline]
@@ -257,8 +264,7 @@ fn awaits_promotion<P: ServingPlane>(locked: &LockedSlots<'_, P>) -> bool {
 /// Returns the access of a command to its slots on this connection.
 #[inline]
 fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
-    let writes =
-        spec.has(Flag::Write) || session.queue.as_ref().is_some_and(|_| runs_writes(session));
+    let writes = spec.may_write() || session.queue.as_ref().is_some_and(|_| runs_writes(session));
     let need = Need {
         reads_copy: session.reads_backups && !writes,
         copies: if writes { rules.min_copies } else { 1 },
@@ -271,7 +277,7 @@ fn access(spec: &Spec, session: &Session, rules: ServingRules<'_>) -> Access {
 /// Returns whether EXEC would run a command that writes.
 fn runs_writes(session: &Session) -> bool {
     let queue = session.queue.iter().flat_map(|queue| &queue.commands);
-    queue.into_iter().any(|queued| queued.spec.has(Flag::Write))
+    queue.into_iter().any(|queued| queued.spec.may_write())
 }
 
 /// Returns whether EXEC would run WAIT.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::control::OperatorRequest;
-use cluster::map::{Epoch, MapStep, NodeId, StepError};
+use cluster::map::{DocumentWrite, Epoch, MapStep, NodeId, StepError};
 use cluster::serving::{WaitNumber, Waiter};
 use cluster::status::{Health, Status};
 use settings::Settings;
@@ -22,7 +22,7 @@ pub use facts::{
     Traffic, Unblock,
 };
 
-use crate::{Session, Space, SubscriptionKind};
+use crate::{DocumentsChange, ScriptLog, Session, Space, SubscriptionKind};
 
 /// The node, as commands see it. One trait, since every command gets all of it and every node implements all of it.
 pub trait Host {
@@ -96,6 +96,14 @@ pub trait Host {
 
     /// Writes the changed settings to the file the node was started with. The error is a complete error reply.
     fn rewrite_settings(&mut self) -> Result<(), String>;
+
+    // Scripts: SCRIPT LOAD, `redis.log`.
+
+    /// Writes documents of the cluster, all or none. Unless `block` is `Block::Not`, the command waits for that.
+    fn write_documents(&mut self, writes: Vec<DocumentWrite>, block: Block) -> DocumentsChange;
+
+    /// Writes a line of a script to the node's log.
+    fn log_script(&mut self, level: ScriptLog, text: &str);
 
     // Facts and statistics: INFO, MEMORY, TIME, CONFIG RESETSTAT.
 

@@ -2,11 +2,13 @@
 //! expired keys: looking one up removes it first, by an ordinary effect.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::serving::{
     ChangeContext, ServedSlot, ServedSlots, ServingPlane, WaitNumber, Waiter, WalkedCopies, Wanted,
 };
 use placement::{Slot, SplitMix64};
+use scripting::NodeScripts;
 use settings::NotifyClasses;
 use store::{
     AccessTracking, Applied, At, Cause, Database, Effect, Found, Key, LfuTuning, NewValue,
@@ -54,6 +56,11 @@ pub trait Slots {
     /// the slot since a split brain.
     fn is_alone(&mut self, _slot: Slot) -> bool {
         true
+    }
+
+    /// Takes the lock of a further slot for a script. Returns false if that is not possible here and now.
+    fn grow(&mut self, _slot: Slot) -> bool {
+        false
     }
 
     /// Returns the first slot from `from` on that holds keys. A server that keeps counters needs no lock for this.
@@ -123,6 +130,10 @@ impl<P: ServingPlane> Slots for ServedSlots<'_, '_, P> {
         ServedSlots::with_databases(self, from)
     }
 
+    fn grow(&mut self, slot: Slot) -> bool {
+        ServedSlots::grow(self, slot)
+    }
+
     fn occupied(&mut self, from: Slot) -> Option<Slot> {
         ServedSlots::occupied(self, from)
     }
@@ -183,6 +194,9 @@ pub struct CommandEnv {
     pub password_required: bool,
     /// Maximum length of a string that a command may create.
     pub string_bytes_max: usize,
+    /// The scripts of the node, and the time after which one is slow.
+    pub scripts: Arc<NodeScripts>,
+    pub slow_script: Duration,
 }
 
 /// Access to the keys for commands.
@@ -444,6 +458,11 @@ impl<'a> Keys<'a> {
     /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         self.rng.draw()
+    }
+
+    /// Takes the lock of a further slot, for a script.
+    pub(crate) fn grow(&mut self, slot: Slot) -> bool {
+        self.slots.grow(slot)
     }
 
     /// Returns the table of a slot, for commands that walk over all of them.

@@ -32,6 +32,7 @@ mod streams; //     XADD, XREADGROUP and the other stream commands.
 mod sample; //      Random samples without repetition.
 mod keyspace; //    DEL, EXPIRE, SCAN: keys of any type.
 mod transactions; // MULTI, EXEC, WATCH.
+mod scripts; //     EVAL, SCRIPT.
 mod rdb; //         Values in Redis's serialisation format.
 mod glob; //        Glob patterns.
 mod connection; //  PING, AUTH, HELLO and other commands about the connection itself.
@@ -66,6 +67,7 @@ pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Announcement, Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
+pub use scripts::{BUSY, DocumentsChange, ScriptLog};
 pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
 #[cfg(any(test, feature = "testing"))]

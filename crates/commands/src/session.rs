@@ -6,6 +6,7 @@ use placement::Slot;
 use resp::{Mark, Output, Protocol};
 use store::{Database, Version};
 
+use crate::scripts::ScriptRun;
 use crate::{Acknowledged, CommandEnv, KeyWait, OwnedArgs, Spec, Subscriptions};
 
 #[derive(Default)]
@@ -47,13 +48,17 @@ pub struct Session {
     pub watched: Vec<Watched>,
     /// The slot at which FLUSHALL had to stop; it continues there when it runs again.
     pub flush_from: Option<Slot>,
-    /// True while EXEC runs its commands: none of them may block.
+    /// True while EXEC or a script runs its commands: none of them may block.
     pub in_exec: bool,
     /// The backups that had all of this connection's writes when EXEC began, if it runs WAIT.
     pub acknowledged: Option<Acknowledged>,
     /// The wait for keys that its present command has behind it. The owner of the connection takes it out when the
     /// command is answered.
     pub key_wait: Option<Box<KeyWait>>,
+    /// True while SCRIPT LOAD waits for the cluster's answer.
+    pub(crate) awaits_documents: bool,
+    /// What the script that this connection runs needs besides its keys.
+    pub(crate) script: ScriptRun,
 }
 
 /// The port on which a client has connected.

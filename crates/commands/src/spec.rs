@@ -78,6 +78,7 @@ pub enum Group {
     PubSub,
     Cluster,
     Timers,
+    Scripting,
 }
 
 impl Group {
@@ -100,6 +101,7 @@ impl Group {
             Group::PubSub => "pubsub",
             Group::Cluster => "cluster",
             Group::Timers => "timers",
+            Group::Scripting => "scripting",
         }
     }
 }
@@ -140,6 +142,10 @@ pub enum Flag {
     Brief = 1 << 22,
     /// Derives names of further keys from elements that it reads (SORT). Not a flag of Redis.
     DerivesKeys = 1 << 26,
+    /// Runs a script: EVAL and its like. In Redis all of these, and only these, need not have keys.
+    RunsScript = 1 << 23,
+    /// Runs a script that may write. Not a flag of Redis.
+    ScriptWrites = 1 << 24,
     /// The arguments at the positions of keys are channels of that slot (`not_key` in `COMMAND INFO`).
     NotKeys = 1 << 21,
 }
@@ -228,6 +234,13 @@ impl KeySpec {
 impl Spec {
     pub fn has(&self, flag: Flag) -> bool {
         self.flags.has(flag)
+    }
+
+    /// Returns whether the command, or a script that it runs, may write.
+    #[inline]
+    pub fn may_write(&self) -> bool {
+        const WRITES: Flags = Flags::of(&[Flag::Write, Flag::ScriptWrites]);
+        self.flags.intersects(WRITES)
     }
 
     /// Returns whether a run may take long enough to be timed individually.
@@ -394,6 +407,7 @@ const FAMILIES: &[&[Spec]] = &[
     crate::server::SPECS,
     crate::cluster::SPECS,
     crate::timer::SPECS,
+    crate::scripts::SPECS,
 ];
 
 impl Default for Table {

@@ -5,6 +5,7 @@ mod host;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::map::{Boot, Endpoints, Map, Member, NodeId, Zone};
 use cluster::serving::{ChangeContext, EffectLog, KeyWaiters, WaitNumber, Waiter, Wanted};
@@ -42,6 +43,10 @@ pub struct TestSlots {
 }
 
 impl Slots for TestSlots {
+    fn grow(&mut self, _slot: Slot) -> bool {
+        true
+    }
+
     fn table(&mut self, slot: Slot) -> &SlotTable {
         self.table_mut(slot)
     }
@@ -168,6 +173,8 @@ impl Default for TestNode {
             one_slot_only: false,
             password_required: false,
             string_bytes_max: 512 * 1024 * 1024,
+            scripts: Arc::default(),
+            slow_script: Duration::from_secs(5),
         };
         let outcome = Outcome::default();
         let enable_debug_command = DebugClients::All;
@@ -403,21 +410,26 @@ impl TestNode {
         self.host.connection = connection;
         let request = Request::prepare(args, &self.table, &self.env.seed);
         let muted = session.begin_muted(output);
-        let mut reply = Reply::new(output, session.protocol);
-        if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
-            let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng)
-                .walking(session.walked_copies());
-            let mut context = Context {
-                args,
-                keys,
-                reply,
-                session: &mut session,
-                host: &mut self.host,
-                spec,
-                first_key: request.key.as_ref(),
-            };
-            let ending = run(&mut context);
-            self.note_ending(&mut session, args, ending);
+        loop {
+            let mut reply = Reply::new(output, session.protocol);
+            if let Admission::Run(spec, _) = admit(&request, &mut session, &self.env, &mut reply) {
+                let keys = Keys::new(&mut self.slots, &self.env, &mut self.outcome, &mut self.rng)
+                    .walking(session.walked_copies());
+                let mut context = Context {
+                    args,
+                    keys,
+                    reply,
+                    session: &mut session,
+                    host: &mut self.host,
+                    spec,
+                    first_key: request.key.as_ref(),
+                };
+                let ending = run(&mut context);
+                self.note_ending(&mut session, args, ending);
+            }
+            if !session.script.take_restart() {
+                break;
+            }
         }
         if let Some(start) = muted {
             session.end_muted(output, start);

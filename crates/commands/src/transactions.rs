@@ -8,7 +8,7 @@ mod size; // Limits the amount of data a transaction may record.
 
 use resp::Reply;
 
-pub(crate) use size::{EFFECT_BYTES_MAX, multiplies, repeated_bytes};
+pub(crate) use size::{EFFECT_BYTES_MAX, bound, multiplies, repeated_bytes};
 
 use crate::Error;
 use crate::context::{Context, run};

@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use commands::CommandEnv;
 use commands::cluster::View;
+use scripting::NodeScripts;
 use settings::{EvictionPolicy, NodeCrossSlot, Settings};
 use store::{AccessTracking, LfuTuning, Seed};
 
 use crate::clock;
 
-pub(crate) fn command_env(settings: &Settings, cluster: Arc<View>, seed: &Seed) -> CommandEnv {
+pub(crate) fn command_env(
+    settings: &Settings,
+    cluster: Arc<View>,
+    seed: &Seed,
+    scripts: &Arc<NodeScripts>,
+) -> CommandEnv {
     CommandEnv {
         now: clock::now(),
         seed: seed.clone(),
@@ -20,6 +26,8 @@ pub(crate) fn command_env(settings: &Settings, cluster: Arc<View>, seed: &Seed) 
         cluster,
         password_required: !settings.requirepass.is_empty(),
         string_bytes_max: usize::try_from(settings.proto_max_bulk_len).unwrap_or(usize::MAX),
+        scripts: Arc::clone(scripts),
+        slow_script: settings.busy_reply_threshold,
     }
 }
 

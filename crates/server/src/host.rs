@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster::control::{Answer, OperatorRequest, WriteRequest};
-use cluster::map::{Epoch, LeaveWay, MapStep, NodeId, StepError};
+use cluster::map::{DocumentWrite, Epoch, LeaveWay, MapStep, NodeId, StepError};
 use cluster::serving::{WaitNumber, Waiter, WrittenSlots};
 use cluster::status::{Health, Status};
 use commands::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts, Host,
-    Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures, NodeFacts, Pause, Post,
-    Session, SettingsChange, SlowCommand, Space, Spec, StallFacts, SubscriptionKind, Traffic,
-    Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, ClientNumbers, CommandCounts,
+    DocumentsChange, Host, Identity, LatencyEvent, LinkDirection, LinkFacts, MemoryFigures,
+    NodeFacts, Pause, Post, ScriptLog, Session, SettingsChange, SlowCommand, Space, Spec,
+    StallFacts, SubscriptionKind, Traffic, Unblock,
 };
 use settings::{ExtraPort, Settings, ValidChanges};
 use store::UnixMillis;
@@ -210,6 +210,29 @@ impl Host for NodeHost<'_> {
             Block::For(_) | Block::ForEver => {
                 self.follow_change(PendingChange { answer: PendingAnswer(pending), own })
             }
+        }
+    }
+
+    fn write_documents(&mut self, writes: Vec<DocumentWrite>, block: Block) -> DocumentsChange {
+        if let Some(Question::Documents(answer)) = self.question.take() {
+            return self.follow_documents(answer);
+        }
+        let (answer, pending) = oneshot::channel();
+        let request = OperatorRequest::Write(WriteRequest { documents: writes, only_at: None });
+        self.shared.control.ask(request, move |it| {
+            let _ = answer.send(it); // The connection may be gone.
+        });
+        match block {
+            Block::Not => DocumentsChange::Done,
+            Block::For(_) | Block::ForEver => self.follow_documents(PendingAnswer(pending)),
+        }
+    }
+
+    fn log_script(&mut self, level: ScriptLog, text: &str) {
+        match level {
+            ScriptLog::Debug | ScriptLog::Verbose => log::debug("script", text),
+            ScriptLog::Notice => log::info("script", text),
+            ScriptLog::Warning => log::warn("script", text),
         }
     }
 
@@ -444,6 +467,23 @@ impl NodeHost<'_> {
             Ok(Some(Answer::Join(_)) | None) => {
                 let text = "this node is stopping; the change may still take effect";
                 SettingsChange::Failed(text.to_owned())
+            }
+        }
+    }
+
+    fn follow_documents(&mut self, answer: PendingAnswer<Answer>) -> DocumentsChange {
+        match answer.answer(&self.waker()) {
+            Err(answer) => {
+                *self.question = Some(Question::Documents(answer));
+                DocumentsChange::Waiting
+            }
+            Ok(Some(Answer::Done)) => DocumentsChange::Done,
+            Ok(Some(Answer::Refused(text) | Answer::Unknown(text))) => {
+                DocumentsChange::Failed(text)
+            }
+            Ok(Some(Answer::Join(_)) | None) => {
+                let text = "this node is stopping; the change may still take effect";
+                DocumentsChange::Failed(text.to_owned())
             }
         }
     }

@@ -118,6 +118,24 @@ impl Keyspace {
         self.cells[slot.index()].0.lock()
     }
 
+    /// Waits for the lock of a slot, until `is_busy` says that somebody holds it for long.
+    #[cold]
+    pub(crate) fn lock_unless(
+        &self,
+        slot: Slot,
+        is_busy: impl Fn() -> bool,
+    ) -> Option<SlotGuard<'_>> {
+        const LOOK_EVERY: Duration = Duration::from_millis(2);
+        loop {
+            if let Some(guard) = self.cells[slot.index()].0.try_lock_for(LOOK_EVERY) {
+                return Some(guard);
+            }
+            if is_busy() {
+                return None;
+            }
+        }
+    }
+
     /// Prefetches the first cache line of a slot: all that a read of a plain slot needs.
     #[inline]
     pub(crate) fn prefetch_slot(&self, key: &Key<'_>) {

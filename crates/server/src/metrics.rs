@@ -177,7 +177,8 @@ fn class_of(spec: &Spec) -> &'static str {
             | Group::Connection
             | Group::Server
             | Group::Cluster
-            | Group::Timers => "other",
+            | Group::Timers
+            | Group::Scripting => "other",
         }
     }
 }

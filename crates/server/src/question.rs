@@ -18,6 +18,8 @@ use crate::mailbox::{Mail, WorkerMailbox};
 pub(crate) enum Question {
     Timers(PendingAnswer<TimerAnswer>),
     Cluster(PendingChange),
+    /// Documents that are being written.
+    Documents(PendingAnswer<Answer>),
 }
 
 /// A change of settings that the cluster has yet to agree on.

@@ -70,7 +70,8 @@ impl Shared {
 
     /// Returns the values that hold for all commands of one round.
     pub(crate) fn command_env(&self) -> CommandEnv {
-        command_env(&self.settings.load(), self.data.view.load_full(), &self.data.keyspace.seed)
+        let Data { view, keyspace, scripts, .. } = &self.data;
+        command_env(&self.settings.load(), view.load_full(), &keyspace.seed, scripts)
     }
 
     /// Returns this node's condition.

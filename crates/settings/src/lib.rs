@@ -120,6 +120,7 @@ pub struct Settings {
     pub log_format: LogFormat,
     pub notify_keyspace_events: NotifyClasses,
     pub notify_scope: NotifyScope,
+    pub busy_reply_threshold: Duration,
     /// `None`: the slow log is off. Zero: it records every command.
     pub slowlog_log_slower_than: Option<Duration>,
     pub slowlog_max_len: u64,
@@ -182,6 +183,7 @@ impl Default for Settings {
             log_format: LogFormat::Text,
             notify_keyspace_events: NotifyClasses::NONE,
             notify_scope: NotifyScope::Node,
+            busy_reply_threshold: Duration::from_secs(5),
             slowlog_log_slower_than: Some(Duration::from_millis(10)),
             slowlog_max_len: 128,
             latency_monitor_threshold: Duration::ZERO,

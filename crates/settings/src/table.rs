@@ -288,6 +288,8 @@ pub static TABLE: &[SettingSpec] = &[
         "Events about keys to publish: K or E for the channel, then classes, A for all"),
     row!(Watching "notify-scope" Shared notify_scope, SettingKind::OneOf(NotifyScope::WORDS),
         "Events that subscribers of a node hear: of the keys that it serves, as in Redis Cluster, or of all keys"),
+    row!(Watching "busy-reply-threshold" RunTime busy_reply_threshold, MILLISECONDS,
+        "A script slower than this is busy: commands on the slots that it holds get BUSY instead of waiting"),
     row!(Watching "slowlog-log-slower-than" RunTime slowlog_log_slower_than,
         SettingKind::Duration { unit: SettingUnit::Microseconds, min: -1, max: i64::MAX },
         "Commands slower than this go to the slow log; 0 for all, -1 for none"),

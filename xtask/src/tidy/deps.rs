@@ -8,15 +8,16 @@ use super::deny::{Deny, Entry};
 use super::{Finding, THINKING, licence};
 use crate::workspace::cargo;
 
-/// The allowed dependencies of our pure crates, and of `net`, on other crates of ours. The remaining crates,
+/// The allowed dependencies of our pure crates, and of `net` and `scripting`, on other crates of ours. The remaining crates,
 /// which do I/O, may use any of these.
-const DIRECTIONS: [(&str, &[&str]); 11] = [
+const DIRECTIONS: [(&str, &[&str]); 12] = [
     ("placement", &[]),
     ("resp", &[]),
     ("containers", &["placement"]),
     ("store", &["containers", "placement"]),
     ("settings", &["timers"]),
-    ("commands", &["cluster", "placement", "resp", "settings", "store", "timers"]),
+    ("commands", &["cluster", "placement", "resp", "scripting", "settings", "store", "timers"]),
+    ("scripting", &["resp"]),
     ("cluster", &["placement", "store"]),
     ("timers", &["placement"]),
     ("fleet", &["placement", "resp"]),

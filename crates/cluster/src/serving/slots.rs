@@ -30,6 +30,12 @@ pub trait ServingPlane: LinkProgress {
         Self: 'a;
 
     fn lock_slot(&self, slot: Slot) -> Self::Guard<'_>;
+    /// Returns the lock of a slot if it is free.
+    fn try_lock_slot(&self, slot: Slot) -> Option<Self::Guard<'_>>;
+    /// Waits for the lock of a slot. `None` if a script holds it that has run for too long.
+    fn lock_unless_busy(&self, slot: Slot) -> Option<Self::Guard<'_>> {
+        Some(self.lock_slot(slot))
+    }
     fn seed(&self) -> &Seed;
     /// Appends a frame to a link. Called under a slot's lock.
     fn push_frame(&self, link: LinkId, frame: &Frame<'_>) -> FrameNumber;
@@ -190,21 +196,38 @@ pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
 }
 
 impl<'a, P: ServingPlane> LockedSlots<'a, P> {
-    /// Takes locks in ascending order, so that commands cannot deadlock.
+    /// Takes locks. Of several, it waits for one only while it holds none, so that commands cannot deadlock, not
+    /// even with a script that takes further locks while it runs.
     #[inline]
     pub fn lock(plane: &'a P, locks: LockSet) -> LockedSlots<'a, P> {
-        let guarded = |slot: Slot| (slot, plane.lock_slot(slot));
+        let wait = |slot| Some(plane.lock_slot(slot));
+        LockedSlots::lock_with(plane, locks, wait).expect("it has waited for all locks")
+    }
+
+    /// Takes locks like `lock`, but not if a script holds one of them that has run for too long.
+    #[inline]
+    pub fn lock_unless_busy(plane: &'a P, locks: LockSet) -> Option<LockedSlots<'a, P>> {
+        LockedSlots::lock_with(plane, locks, |slot| plane.lock_unless_busy(slot))
+    }
+
+    fn lock_with(
+        plane: &'a P,
+        locks: LockSet,
+        wait: impl Fn(Slot) -> Option<P::Guard<'a>>,
+    ) -> Option<LockedSlots<'a, P>> {
+        let mut all_named = None;
         let held = match locks {
             LockSet::None => LockedSet::None,
-            LockSet::One(slot) => LockedSet::One(slot, plane.lock_slot(slot)),
-            LockSet::Several(slots) => LockedSet::Several(slots.into_iter().map(guarded).collect()),
+            LockSet::One(slot) => LockedSet::One(slot, wait(slot)?),
+            LockSet::Several(slots) => LockedSet::Several(lock_several(plane, &slots, wait)?),
             LockSet::AsNeeded => LockedSet::AsNeeded(None),
             LockSet::All { named } => {
-                let held = LockedSet::Several(Slot::all().map(guarded).collect());
-                return LockedSlots { held, named: Some(named) };
+                all_named = Some(named);
+                let all: Vec<Slot> = Slot::all().collect();
+                LockedSet::Several(lock_several(plane, &all, wait)?)
             }
         };
-        LockedSlots { held, named: None }
+        Some(LockedSlots { held, named: all_named })
     }
 
     /// Wraps a slot whose lock is already held.
@@ -267,6 +290,34 @@ impl<'a, P: ServingPlane> LockedSlots<'a, P> {
         let is_awaited = |state: &SlotState| state.replica.awaits_promotion();
         let mut mine = self.states().filter(|(_, state)| !is_awaited(state));
         mine.try_for_each(|(slot, state)| check_served(slot, state, need))
+    }
+}
+
+/// Takes several locks: those that are free, and if one is not, releases all, waits for that one, and begins again.
+fn lock_several<'a, P: ServingPlane>(
+    plane: &'a P,
+    slots: &[Slot],
+    wait: impl Fn(Slot) -> Option<P::Guard<'a>>,
+) -> Option<Vec<(Slot, P::Guard<'a>)>> {
+    let mut awaited: Option<(Slot, P::Guard<'a>)> = None;
+    loop {
+        let mut held = Vec::with_capacity(slots.len());
+        let mut missing = None;
+        for slot in slots {
+            let guard = match awaited.take_if(|(awaited, _)| awaited == slot) {
+                Some((_, guard)) => Some(guard),
+                None => plane.try_lock_slot(*slot),
+            };
+            let Some(guard) = guard else {
+                missing = Some(*slot);
+                break;
+            };
+            held.push((*slot, guard));
+        }
+        let Some(slot) = missing else { return Some(held) };
+        drop(held);
+        drop(awaited.take()); // Nothing is held while it waits.
+        awaited = Some((slot, wait(slot)?));
     }
 }
 
@@ -431,6 +482,20 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         self.walk_to(slot);
         let SlotState { table, replica, .. } = state_in(&mut self.held, slot);
         replica.is_alone() && table.divergence().is_none()
+    }
+
+    /// Takes the lock of a further slot for a script, which may then change it. The caller makes sure that only one
+    /// script of the node waits here, since it holds other locks. Returns false if the slot is not served here now,
+    /// if a slow script holds it, or if these are not several slots.
+    pub fn grow(&mut self, slot: Slot) -> bool {
+        let LockedSet::Several(states) = &mut self.held else { return false };
+        let Err(place) = states.binary_search_by_key(&slot, |(held, _)| *held) else { return true };
+        let Some(state) = self.plane.lock_unless_busy(slot) else { return false };
+        if state.replica.access(self.need) != SlotAccess::Run {
+            return false;
+        }
+        states.insert(place, (slot, state));
+        true
     }
 
     /// Returns at most `max` keys of the slot that have expired.

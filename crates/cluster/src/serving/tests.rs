@@ -49,6 +49,10 @@ impl LinkProgress for Desk {
 impl ServingPlane for Desk {
     type Guard<'a> = RefMut<'a, SlotState>;
 
+    fn try_lock_slot(&self, slot: Slot) -> Option<RefMut<'_, SlotState>> {
+        Some(self.lock_slot(slot))
+    }
+
     fn lock_slot(&self, slot: Slot) -> RefMut<'_, SlotState> {
         let new = || &*Box::leak(Box::default());
         let cell: &'static RefCell<SlotState> =
@@ -399,6 +403,21 @@ fn a_copy_stays_as_it_is_whoever_reads_it() {
     drop(served);
     assert_eq!(desk.lock_slot(slot).position(), before);
     assert_eq!(desk.lock_slot(slot).table.len(), 1);
+}
+
+#[test]
+fn a_script_takes_further_slots_while_it_runs() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST), ("b", FIRST)]);
+    let tickets = desk.run(LockSet::Several(Vec::new()), |served| {
+        for key in ["b", "a", "b"].map(|key| desk.seed.key(key.as_bytes())) {
+            assert!(served.grow(key.slot()));
+            let put = Effect::Put { key, value: NewValue::Plain(b"1"), expires_at: None };
+            let _ = served.apply(key.slot(), &put, change());
+        }
+    });
+    assert_eq!(tickets.len(), 2);
+    assert!(["a", "b"].iter().all(|key| desk.lock_slot(Slot::of(key.as_bytes())).table.len() == 1));
 }
 
 #[test]

@@ -22,6 +22,7 @@ const FLAG_NAMES: &[(&str, Flag)] = &[
     ("may_replicate", Flag::MayReplicate),
     ("no_multi", Flag::NoMulti),
     ("movablekeys", Flag::MovableKeys),
+    ("no_mandatory_keys", Flag::RunsScript),
     ("allow_busy", Flag::AllowBusy),
 ];
 
@@ -44,7 +45,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         || matches!(root, "dbsize" | "flushall" | "flushdb" | "swapdb");
     let all = [
         ("keyspace", is_about_keys),
-        ("read", spec.has(Flag::ReadOnly)),
+        ("read", spec.has(Flag::ReadOnly) && spec.group != Group::Scripting),
         ("write", spec.has(Flag::Write)),
         ("string", spec.group == Group::String),
         ("bitmap", spec.group == Group::Bitmap),
@@ -63,6 +64,7 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
         ("dangerous", is_admin || spec.has(Flag::Dangerous)),
         ("connection", is_connection),
         ("transaction", spec.group == Group::Transactions),
+        ("scripting", spec.group == Group::Scripting),
     ];
     all.into_iter().filter(|(_, belongs)| *belongs).map(|(name, _)| name).collect()
 }
@@ -103,6 +105,7 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("zunionstore" | "zinterstore" | "zdiffstore" | "zrangestore", _) => READS,
         ("zadd", _) => MODIFIES,
         ("zcard", _) => LOOKS,
+        ("eval" | "evalsha", _) => READS_AND_WRITES,
         ("sinterstore" | "sunionstore" | "sdiffstore", 0) => OVERWRITES,
         ("sinterstore" | "sunionstore" | "sdiffstore", _) => READS,
         ("spop", _) | ("smove", 0) => TAKES,

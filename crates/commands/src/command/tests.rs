@@ -10,7 +10,10 @@ fn commands_are_counted_listed_and_found_by_pattern() {
     assert_eq!(node.run("COMMAND COUNT"), format!("(integer) {count}"));
     assert_eq!(node.run("COMMAND LIST").lines().count(), count);
     assert_eq!(node.run("COMMAND LIST FILTERBY PATTERN echo"), "1) \"echo\"");
-    assert_eq!(node.run("COMMAND LIST FILTERBY PATTERN *|kill"), "1) \"client|kill\"");
+    assert_eq!(
+        node.run("COMMAND LIST FILTERBY PATTERN *|kill"),
+        "1) \"client|kill\"\n2) \"script|kill\""
+    );
     assert!(node.run("COMMAND LIST FILTERBY ACLCAT connection").contains("\"client|id\""));
     check(
         "

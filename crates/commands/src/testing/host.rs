@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cluster::control::OperatorRequest;
-use cluster::map::{Epoch, MapJournal, MapStep, NodeId, StepError};
+use cluster::map::{DocumentWrite, Epoch, MapJournal, MapStep, NodeId, StepError};
 use cluster::serving::{WaitNumber, Waiter};
 use cluster::status::{Health, Status};
 use settings::Settings;
@@ -13,9 +13,9 @@ use store::UnixMillis;
 
 use super::Bus;
 use crate::{
-    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, Host, Identity,
-    LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, Session, SettingsChange,
-    SlowCommand, Space, StallFacts, SubscriptionKind, Unblock,
+    Acknowledged, ActiveExpiry, Asked, Block, ClientFacts, CommandCounts, DocumentsChange, Host,
+    Identity, LatencyEvent, LinkFacts, MemoryFigures, NodeFacts, Pause, Post, ScriptLog, Session,
+    SettingsChange, SlowCommand, Space, StallFacts, SubscriptionKind, Unblock,
 };
 
 #[derive(Default)]
@@ -60,6 +60,9 @@ pub struct TestHost {
     /// The requests to the timers, and their answer; `None`: the answer is still pending.
     pub wishes: Vec<timers::TimerRequest>,
     pub timers_answer: Option<timers::TimerAnswer>,
+    /// The documents that were written, and the lines that scripts have logged.
+    pub written: Vec<DocumentWrite>,
+    pub script_log: Vec<String>,
     /// The reason for refusing callback targets.
     pub callback_objection: Option<String>,
 }
@@ -162,6 +165,15 @@ impl Host for TestHost {
             Err(refused) => return SettingsChange::Refused(refused),
         }
         SettingsChange::Done
+    }
+
+    fn write_documents(&mut self, writes: Vec<DocumentWrite>, _block: Block) -> DocumentsChange {
+        self.written.extend(writes);
+        DocumentsChange::Done
+    }
+
+    fn log_script(&mut self, _level: ScriptLog, text: &str) {
+        self.script_log.push(text.to_owned());
     }
 
     fn rewrite_settings(&mut self) -> Result<(), String> {

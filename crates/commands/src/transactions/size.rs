@@ -96,7 +96,7 @@ pub(super) fn is_too_large(queue: &Queue, keys: &mut Keys<'_>) -> bool {
 }
 
 /// Returns an upper bound of the bytes that the transaction records.
-pub(super) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
+pub(crate) fn bound(queue: &Queue, keys: &mut Keys<'_>) -> usize {
     let lengths = BTreeMap::new();
     let mut bound = Bound {
         selected: keys.database,

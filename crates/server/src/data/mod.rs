@@ -38,6 +38,7 @@ use cluster::serving::AckEpoch;
 use cluster::status::Status;
 use commands::cluster::View;
 use parking_lot::Mutex;
+use scripting::NodeScripts;
 
 pub(crate) use connections::{Notice, Unwanted};
 pub(crate) use crowding::{Crowding, SlotSet};
@@ -60,6 +61,8 @@ use crate::stall_watch::Stalled;
 /// The data plane's state, shared by the threads of a node.
 pub(crate) struct Data {
     pub keyspace: Keyspace,
+    /// The scripts that run, and those that are remembered.
+    pub scripts: Arc<NodeScripts>,
     /// Data that was on the disk when the node started.
     pub kept: KeptCopies,
     /// The map as this node sees it.
@@ -142,6 +145,7 @@ impl Data {
             left: OnceLock::new(),
             pending_promotions: AtomicUsize::new(0),
             pausing: AtomicBool::new(false),
+            scripts: Arc::default(),
             parked: Stalls::default(),
             sent: Mutex::default(),
             fills: Fills::default(),

@@ -36,6 +36,15 @@ impl ServingPlane for Data {
     }
 
     #[inline]
+    fn try_lock_slot(&self, slot: Slot) -> Option<SlotGuard<'_>> {
+        self.keyspace.try_lock(slot)
+    }
+
+    fn lock_unless_busy(&self, slot: Slot) -> Option<SlotGuard<'_>> {
+        self.keyspace.lock_unless(slot, || self.scripts.is_busy(slot.number()))
+    }
+
+    #[inline]
     fn seed(&self) -> &Seed {
         &self.keyspace.seed
     }

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use cluster::serving::{Finished, LockedSlots};
+use cluster::serving::{Finished, LockedSlots, ServingPlane};
 use commands::{
-    CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, ReplyMode, Request,
-    ServingRules, TakeLocks, execute, needs_memory,
+    BUSY, CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, ReplyMode, Request,
+    ServingRules, Spec, TakeLocks, execute, needs_memory,
 };
 use placement::Slot;
 use resp::{Mark, Output};
@@ -101,6 +101,9 @@ impl<'s> Worker<'s> {
         output: &mut Output,
         time: &mut BatchTime,
     ) {
+        if request.spec.is_some_and(may_run_script) {
+            held.clear(); // It may take long.
+        }
         time.begin_alone();
         self.execute_restricted(index, place, request, held, output);
         let took = time.end_alone();
@@ -225,6 +228,15 @@ impl<'s> Worker<'s> {
                     self.shared.watching.commands[self.number].failed(request.command);
                 }
             }
+            Executed::Again => {
+                // With other locks: the script has found out which ones it needs.
+                let mut held = EarlyLocks::new();
+                let again = self.execute_on_slots(index, 0, request, &mut held, output);
+                self.conclude(index, request, again, output, start);
+            }
+            Executed::Busy => {
+                self.refuse(index, request, BUSY, output);
+            }
             Executed::Queued => {
                 self.shared.watching.commands[self.number].queued(request.command);
             }
@@ -342,6 +354,11 @@ impl<'s> Worker<'s> {
     }
 }
 
+/// Returns whether a command may run a script: also EXEC does, of those that were queued.
+fn may_run_script(spec: &Spec) -> bool {
+    spec.has(Flag::RunsScript) || spec.full_name == "exec"
+}
+
 /// Takes the locks of the command at `place`: the lock that the batch holds for it if there is one.
 struct BatchLocks<'a, 's> {
     data: &'s Data,
@@ -358,21 +375,21 @@ impl<'s> BatchLocks<'_, 's> {
 
 impl<'s> TakeLocks<'s, Data> for BatchLocks<'_, 's> {
     #[inline]
-    fn take_one(&mut self, slot: Slot) -> SlotGuard<'s> {
+    fn take_one(&mut self, slot: Slot) -> Option<SlotGuard<'s>> {
         let keyspace = &self.data.keyspace;
         if let Some(guard) = self.early().or_else(|| keyspace.try_lock(slot)) {
-            return guard;
+            return Some(guard);
         }
         self.held.clear(); // This thread is about to wait.
-        keyspace.lock_one(slot)
+        self.data.lock_unless_busy(slot)
     }
 
-    fn take(&mut self, locks: LockSet) -> LockedSlots<'s, Data> {
+    fn take(&mut self, locks: LockSet) -> Option<LockedSlots<'s, Data>> {
         if let LockSet::One(slot) = locks {
-            return LockedSlots::one(slot, self.take_one(slot));
+            return Some(LockedSlots::one(slot, self.take_one(slot)?));
         }
         // A command without slots may take long (DEBUG SLEEP, INFO): no other thread shall wait for our locks meanwhile.
         self.held.clear();
-        LockedSlots::lock(self.data, locks)
+        LockedSlots::lock_unless_busy(self.data, locks)
     }
 }

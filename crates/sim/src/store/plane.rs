@@ -156,6 +156,10 @@ impl LinkProgress for SimPlane {
 impl ServingPlane for SimPlane {
     type Guard<'a> = RefMut<'a, SlotState>;
 
+    fn try_lock_slot(&self, slot: Slot) -> Option<RefMut<'_, SlotState>> {
+        Some(self.lock_slot(slot))
+    }
+
     fn lock_slot(&self, slot: Slot) -> RefMut<'_, SlotState> {
         self.slots[slot.index()].borrow_mut()
     }

@@ -2,7 +2,7 @@
 //! server's worker does it (`server/src/worker`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use cluster::Moment;
@@ -17,6 +17,7 @@ use commands::{CommandEnv, Executed, Outcome, Request as Parsed, ServingRules, S
 use commands::{CommandResources, OwnedArgs, Table, TakeLocks, execute};
 use placement::{Slot, SplitMix64};
 use resp::{Output, ReplyParser, Value};
+use scripting::NodeScripts;
 use settings::NotifyClasses;
 use store::{AccessTracking, Cause, Effect, Touch, UnixMillis};
 
@@ -46,6 +47,7 @@ pub(super) struct Counter {
     effects: EffectLog,
     host: TestHost,
     rng: SplitMix64,
+    scripts: Arc<NodeScripts>,
     /// The epoch when parked commands were last tried.
     tried_at: AckEpoch,
     /// True if there was no lease when the worker's round began. A worker checks it only then: it may have
@@ -59,12 +61,12 @@ pub(super) struct Counter {
 struct PlaneLocks<'p>(&'p SimPlane);
 
 impl<'p> TakeLocks<'p, SimPlane> for PlaneLocks<'p> {
-    fn take_one(&mut self, slot: Slot) -> <SimPlane as ServingPlane>::Guard<'p> {
-        self.0.lock_slot(slot)
+    fn take_one(&mut self, slot: Slot) -> Option<<SimPlane as ServingPlane>::Guard<'p>> {
+        Some(self.0.lock_slot(slot))
     }
 
-    fn take(&mut self, locks: LockSet) -> LockedSlots<'p, SimPlane> {
-        LockedSlots::lock(self.0, locks)
+    fn take(&mut self, locks: LockSet) -> Option<LockedSlots<'p, SimPlane>> {
+        Some(LockedSlots::lock(self.0, locks))
     }
 }
 
@@ -200,6 +202,7 @@ impl Node {
                     line.gate.withhold(line.next_place, finished.tickets);
                 }
                 Executed::Queued => {}
+                Executed::Again | Executed::Busy => unreachable!("no client sends scripts"),
                 Executed::Refused(_) if is_watch(&command) => {} // Another node's key.
                 Executed::Refused(_) => break,
                 Executed::Park(..) | Executed::LeftOut(..) if !gave_up => {
@@ -263,6 +266,8 @@ impl Node {
             cluster: view,
             password_required: false,
             string_bytes_max: 1 << 20,
+            scripts: Arc::clone(&self.counter.scripts),
+            slow_script: Duration::from_secs(5),
         };
         let pending = self.plane.pending.borrow().clone();
         let rules = ServingRules {
