@@ -42,7 +42,7 @@ pub use input::{Action, Answer, Gone, Input, MapChanged, OperatorRequest};
 pub use message::{JoinAnswer, JoinRequest, Message, Welcome};
 pub use operator::objection;
 pub use recreate::{Freshness, KeptCopy};
-pub use skew::{SKEW_MAX, Skew};
+pub use skew::Skew;
 pub use version::{PROTOCOL_VERSION, ProtocolRange};
 
 use crate::Moment;

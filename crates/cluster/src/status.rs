@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 pub use chronicle::{CHANGES_KEPT, Chronicle};
-pub use health::{Health, NodeFacts, Problem, ProblemKind, Severity};
+pub use health::{Health, NodeFacts, Problem, ProblemKind, SKEW_MAX, Severity};
 pub use picture::{BUCKETS_MAX, picture, role, summary, total};
 pub use settings::{SettingError, duration as parse_duration, parse_setting, settings};
 pub use sync::SyncStatus;

@@ -15,9 +15,8 @@ use store::UnixMillis;
 use super::{Action, Control, Message};
 use crate::Moment;
 use crate::map::{NodeId, Peer};
+use crate::status::SKEW_MAX;
 
-/// Clocks further apart than this are reported.
-pub const SKEW_MAX: Duration = Duration::from_secs(1);
 /// Clocks this close agree again.
 const AGREED_MAX: Duration = Duration::from_millis(500);
 /// Interval between reports of a lasting skew.

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{MemberStatus, Status, Vote};
-use crate::control::SKEW_MAX;
 
+/// Clocks further apart than this are reported.
+pub const SKEW_MAX: Duration = Duration::from_secs(1);
 /// Maximum number of names or buckets that one sentence lists.
 const LISTED_MAX: usize = 4;
 

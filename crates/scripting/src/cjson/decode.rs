@@ -276,7 +276,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// Reads `\uXXXX`, or a pair of surrogates.
+    /// Reads `\u` with four hexadecimal digits, or a pair of surrogates.
     fn unicode_escape(&mut self, text: &mut Vec<u8>) -> Option<()> {
         let mut code = self.hex4(2)?;
         let mut len = 6;
