@@ -19,7 +19,7 @@ const NAME_BYTES_MAX: usize = 128;
 
 pub(super) fn pfdebug(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(2);
-    let found = context.keys.read(&key);
+    let found = context.keys.find(&key);
     let found = found.ok_or(Error::fixed("ERR The specified key does not exist"))?;
     let (sketch, expires_at) = (found_sketch(&found)?, found.expires_at);
     let name = context.args.at(1);
