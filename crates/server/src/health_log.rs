@@ -10,9 +10,15 @@ use crate::log;
 /// A problem by its kind and its node.
 type ProblemName = (ProblemKind, Option<String>);
 
-/// The problems that were logged and last, with the times when they began.
+/// The problems that last. A warning is logged when it is seen for the second time: many are over within a second, such
+/// as an election.
 #[derive(Default)]
-pub(crate) struct HealthLog(BTreeMap<ProblemName, Instant>);
+pub(crate) struct HealthLog(BTreeMap<ProblemName, Lasting>);
+
+struct Lasting {
+    begun: Instant,
+    is_logged: bool,
+}
 
 /// A line for the log.
 #[derive(PartialEq, Eq, Debug)]
@@ -38,9 +44,9 @@ impl HealthLog {
         let logged = health.problems.iter().filter(|problem| !has_own_lines(problem.kind));
         let current: BTreeMap<ProblemName, &Problem> =
             logged.map(|problem| ((problem.kind, problem.node.clone()), problem)).collect();
-        self.0.retain(|name, begun| {
+        self.0.retain(|name, Lasting { begun, is_logged }| {
             let lasts = current.contains_key(name);
-            if !lasts {
+            if !lasts && *is_logged {
                 let seconds = now.saturating_duration_since(*begun).as_secs_f64();
                 let text = format!("over after {seconds:.0} s: {}", words(name));
                 entries.push(Entry { severity: Severity::Ok, text });
@@ -49,10 +55,12 @@ impl HealthLog {
         });
         for (name, problem) in current {
             let severity = name.0.severity();
-            self.0.entry(name).or_insert_with(|| {
+            let is_new = !self.0.contains_key(&name);
+            let lasting = self.0.entry(name).or_insert(Lasting { begun: now, is_logged: false });
+            if !lasting.is_logged && (severity == Severity::Failing || !is_new) {
+                lasting.is_logged = true;
                 entries.push(Entry { severity, text: problem.to_string() });
-                now
-            });
+            }
         }
         entries
     }
@@ -96,16 +104,17 @@ mod tests {
             problem(ProblemKind::ClockSkew, Some("b")),
         ]);
         let entry = |severity, text: &str| Entry { severity, text: text.to_owned() };
-        let entries = log.entries(begun, &ill);
-        assert_eq!(
-            entries,
-            [entry(Severity::Failing, "w: e; a"), entry(Severity::Warning, "w: e; a")]
-        );
-        assert_eq!(log.entries(begun + Duration::from_secs(1), &ill), []);
+        assert_eq!(log.entries(begun, &ill), [entry(Severity::Failing, "w: e; a")]);
+        let second = begun + Duration::from_secs(1);
+        assert_eq!(log.entries(second, &ill), [entry(Severity::Warning, "w: e; a")]);
+        assert_eq!(log.entries(begun + Duration::from_secs(2), &ill), []);
         let later = begun + Duration::from_secs(7);
         let entries = log.entries(later, &health(vec![problem(ProblemKind::NoLeader, None)]));
         assert_eq!(entries, [entry(Severity::Ok, "over after 7 s: lease-lost of node a")]);
         let entries = log.entries(later, &health(Vec::new()));
         assert_eq!(entries, [entry(Severity::Ok, "over after 7 s: no-leader")]);
+        let brief = health(vec![problem(ProblemKind::Silent, Some("b"))]);
+        assert_eq!(log.entries(later, &brief), []);
+        assert_eq!(log.entries(later, &health(Vec::new())), [], "it was over before it was logged");
     }
 }

@@ -343,9 +343,12 @@ fn is_skewed(millis: i64) -> bool {
     Duration::from_millis(millis.unsigned_abs()) > SKEW_MAX
 }
 
-/// Returns a problem if the log of map changes has no leader; without a lease that is said already.
+/// Returns a problem if the log of map changes has no leader; without a lease that is said already, and a node whose
+/// control plane has reported nothing yet does not know.
 fn no_leader(status: &Status, facts: &NodeFacts) -> Option<Problem> {
-    let is_calm = status.leader.is_some() || !facts.has_lease || facts.not_serving.is_some();
+    let is_known = status.members.iter().any(|member| member.vote != Vote::Unknown);
+    let is_calm =
+        status.leader.is_some() || !facts.has_lease || facts.not_serving.is_some() || !is_known;
     (!is_calm).then(|| Problem {
         kind: ProblemKind::NoLeader,
         node: None,
@@ -471,6 +474,8 @@ mod tests {
         let mut alone = Status::of(&map, NodeId(1));
         alone.leader = Some("n1".to_owned());
         assert_eq!((alone.single_copies, alone.short_of_copies), (16, 0));
+        assert_eq!(Health::of(&alone, &well()), Health::default());
+        alone.leader = None; // It has just started: nothing is known about votes either.
         assert_eq!(Health::of(&alone, &well()), Health::default());
     }
 

@@ -56,7 +56,7 @@ fn fill(node: &Server) {
 #[test]
 fn redis_cli_hints_at_the_arguments() {
     let node = Server::node();
-    let hint = "key value [NX|XX]";
+    let hint = "key value [NX|XX|IFEQ comparison-value]";
     let shown = PYTHON.output(&[HINTS, &node.port().to_string(), "set ", hint], b"");
     assert!(shown.contains(hint), "{shown:?}");
 }
