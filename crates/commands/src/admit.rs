@@ -45,6 +45,7 @@ pub(crate) enum Admission {
 }
 
 /// Decides on a request. Errors are written to `reply` and change nothing except the state of an open transaction.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn admit(
     request: &Request<'_>,
     session: &mut Session,

@@ -67,7 +67,7 @@ pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Announcement, Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
 pub use request::Request;
-pub use scripts::{BUSY, DocumentsChange, ScriptLog};
+pub use scripts::{BUSY, DocumentsChange, ScriptLog, follow_scripts};
 pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};
 pub use shown::visible_args;
 #[cfg(any(test, feature = "testing"))]

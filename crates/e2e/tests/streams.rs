@@ -109,7 +109,10 @@ fn consumers_that_wait_on_two_threads_share_the_entries() {
     let blocked = |count: usize| {
         let line = format!("blocked_clients:{count}\r\n");
         let mut admin = node.client();
-        wait_until(&line, PATIENCE, || admin.run("INFO clients").to_string().contains(&line));
+        wait_until(&line, PATIENCE, || {
+            let Value::Bulk(text) = admin.run("INFO clients") else { panic!("a bulk string") };
+            String::from_utf8_lossy(&text).contains(&line)
+        });
     };
     for (number, consumer) in consumers.iter_mut().enumerate() {
         ask(consumer, number);

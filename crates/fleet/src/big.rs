@@ -273,6 +273,11 @@ impl BigMoveJob {
     fn on_added(&mut self, answers: &[Value]) -> Step {
         match items(answers.last()) {
             None => self.start_over(),
+            // EXEC itself succeeds although a command in it was refused: what was collected is not whole.
+            Some(replies) if error(replies).is_some() => {
+                let why = error(replies).map(ToString::to_string).unwrap_or_default();
+                self.unmark(Outcome::Refused(why))
+            }
             Some(_) if self.elements.as_ref().is_some_and(Elements::at_end) => {
                 self.watch(Then::Rename)
             }

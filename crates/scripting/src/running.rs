@@ -2,10 +2,11 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::sha::ScriptId;
 use crate::texts::Texts;
@@ -73,8 +74,16 @@ pub struct NodeScripts {
     /// Number of slow scripts, so that others need not look.
     slow: AtomicUsize,
     texts: Mutex<Texts>,
+    cluster: RwLock<ClusterScripts>,
     /// Held by a script that takes locks while it runs: two of them could wait for each other.
     turn: Mutex<()>,
+}
+
+/// The scripts that all nodes of the cluster have.
+#[derive(Debug, Default)]
+struct ClusterScripts {
+    version: u64,
+    texts: BTreeMap<ScriptId, Arc<[u8]>>,
 }
 
 impl NodeScripts {
@@ -163,9 +172,21 @@ impl NodeScripts {
         self.texts.lock().put(id, text);
     }
 
-    /// Forgets all scripts that were remembered before the flush with this number.
-    pub fn follow_flush(&self, flush: u64) {
+    /// Adopts the scripts that all nodes of the cluster have, in this version of them. Forgets those that were
+    /// remembered before the flush with this number.
+    pub fn follow_cluster(&self, version: u64, flush: u64, texts: BTreeMap<ScriptId, Arc<[u8]>>) {
+        *self.cluster.write() = ClusterScripts { version, texts };
         self.texts.lock().follow_flush(flush);
+    }
+
+    /// Returns the version of the cluster's scripts that this node follows.
+    pub fn cluster_version(&self) -> u64 {
+        self.cluster.read().version
+    }
+
+    /// Returns the text of a script that all nodes of the cluster have.
+    pub fn cluster_text(&self, id: &ScriptId) -> Option<Arc<[u8]>> {
+        self.cluster.read().texts.get(id).map(Arc::clone)
     }
 
     /// Forgets all scripts.

@@ -11,6 +11,7 @@ use cluster::control::{Answer, Gone, Input, MapChanged};
 use cluster::data::{BucketLag, MoverInput, Order};
 use cluster::map::{Endpoints, Generation, Map, NodeId, Peer};
 use cluster::merge::{MergeReply, MergeRequest, MergeTaker};
+use commands::follow_scripts;
 use placement::Hashmask;
 
 use crate::command_env::access;
@@ -45,6 +46,7 @@ impl DataPlane for Shared {
     }
 
     fn follow_settings(&self, me: Peer, map: &Map) {
+        follow_scripts(&self.data.scripts, map.documents());
         for request in self.config.follow(&self.settings, &self.timers, me, map) {
             self.control.ask(request, |answer| {
                 if let Answer::Refused(text) | Answer::Unknown(text) = answer {

@@ -123,8 +123,12 @@ impl MemoryGauge {
         maxmemory.max(self.own_limit.load(Relaxed))
     }
 
-    pub(crate) fn set_own_limit(&self, bytes: u64) {
-        self.own_limit.store(bytes, Relaxed);
+    /// Sets the limit that was computed when this much memory counted. What was added since, while the copies were
+    /// measured, is no reason to evict this node's keys.
+    pub(crate) fn set_own_limit(&self, bytes: u64, counted: u64) {
+        let with_growth = || bytes.saturating_add(self.counted().saturating_sub(counted));
+        self.own_limit.store(with_growth(), Relaxed);
+        self.own_limit.fetch_max(with_growth(), Relaxed); // Others may have grown between the two.
     }
 
     /// Counts a change of the backups of other nodes. It is no reason to evict this node's keys.
@@ -180,10 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn growth_while_the_limit_is_computed_does_not_exceed_it() {
+        let probe = Arc::new(AtomicU64::new(1_000));
+        let gauge = MemoryGauge::new(Arc::clone(&probe) as Arc<dyn MemoryProbe>);
+        let counted = gauge.counted();
+        gauge.grow_by_others(5_000);
+        gauge.set_own_limit(1_200, counted);
+        assert_eq!(gauge.counted(), 6_000);
+        assert_eq!(gauge.limit(1_100), 6_200);
+    }
+
+    #[test]
     fn growth_that_no_command_of_this_node_has_caused_does_not_exceed_its_own_limit() {
         let probe = Arc::new(AtomicU64::new(1_000));
         let gauge = MemoryGauge::new(Arc::clone(&probe) as Arc<dyn MemoryProbe>);
-        gauge.set_own_limit(0);
+        gauge.set_own_limit(0, gauge.counted());
         assert_eq!(gauge.limit(2_000), 2_000);
         probe.store(3_000, Relaxed);
         gauge.refresh(0);
@@ -192,7 +207,7 @@ mod tests {
         assert_eq!(gauge.counted(), gauge.limit(2_000));
         gauge.grow(1);
         assert!(gauge.counted() > gauge.limit(2_000), "commands of this node add to it");
-        gauge.set_own_limit(0);
+        gauge.set_own_limit(0, gauge.counted());
         assert_eq!(gauge.limit(2_000), 2_000);
     }
 

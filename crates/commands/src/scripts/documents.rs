@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use cluster::map::{DocumentWrite, Documents};
-use scripting::ScriptId;
+use cluster::map::{Document, DocumentWrite, Documents};
+use scripting::{NodeScripts, ScriptId};
 
 use crate::CommandEnv;
 
@@ -22,32 +22,32 @@ fn name_of(id: &ScriptId) -> String {
 
 /// Returns the text of a script that this node remembers or that the cluster has.
 pub(super) fn find(env: &CommandEnv, id: &ScriptId) -> Option<Arc<[u8]>> {
-    let documents = follow(env);
-    if let Some(text) = env.scripts.text(id) {
-        return Some(text);
-    }
-    let text = Arc::clone(&documents.get(&name_of(id))?.content);
-    env.scripts.remember(*id, &text);
-    Some(text)
+    env.scripts.text(id).or_else(|| env.scripts.cluster_text(id))
 }
 
 /// Returns whether a script is known here.
 pub(super) fn knows(env: &CommandEnv, id: &ScriptId) -> bool {
-    let documents = follow(env);
-    env.scripts.knows(id) || documents.get(&name_of(id)).is_some()
+    env.scripts.knows(id) || has(env, id)
 }
 
 /// Returns whether the cluster has a script.
 pub(super) fn has(env: &CommandEnv, id: &ScriptId) -> bool {
-    env.cluster.map().documents().get(&name_of(id)).is_some()
+    env.scripts.cluster_text(id).is_some()
 }
 
-/// Forgets what another node has flushed.
-fn follow(env: &CommandEnv) -> &Documents {
-    let documents = env.cluster.map().documents();
+/// Adopts the scripts among the documents of a map. To be called before this node says that it follows the documents:
+/// then every node knows a script when SCRIPT LOAD is answered (docs/decisions/0020).
+pub fn follow_scripts(scripts: &NodeScripts, documents: &Documents) {
+    let version = documents.version().0;
+    if scripts.cluster_version() == version {
+        return;
+    }
+    let text = |(name, document): (&str, &Document)| {
+        let id = ScriptId::parse(name.strip_prefix(TEXT_PREFIX)?.as_bytes())?;
+        Some((id, Arc::clone(&document.content)))
+    };
     let flush = documents.get(FLUSH).map_or(0, |document| document.version.0);
-    env.scripts.follow_flush(flush);
-    documents
+    scripts.follow_cluster(version, flush, documents.iter().filter_map(text).collect());
 }
 
 /// Returns the changes that give a script to the cluster. The oldest scripts make room for it.

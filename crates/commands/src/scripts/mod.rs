@@ -9,6 +9,8 @@ mod script; //    SCRIPT.
 #[cfg(test)]
 mod tests;
 
+pub use documents::follow_scripts;
+
 use placement::Slot;
 use scripting::ScriptId;
 

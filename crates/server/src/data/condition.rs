@@ -57,7 +57,7 @@ impl Data {
             let size = |bucket: &Bucket| (bucket.hashmask, self.size_of(bucket.hashmask).bytes);
             report.copies = held.map(size).collect();
         }
-        self.keyspace.memory.set_own_limit(report.own_limit(&map, self.me));
+        self.keyspace.memory.set_own_limit(report.own_limit(&map, self.me), level.used);
         self.notify(Notice::Memory(report));
     }
 
