@@ -386,11 +386,12 @@ impl<'a> Keys<'a> {
         self.apply_to(slot, &Effect::Clear);
     }
 
-    /// Removes all keys of a slot that are in the selected database: one by one, unless there are no others.
+    /// Removes all keys of a slot that are in the selected database: one by one, unless there are no others, and no other
+    /// side of a split brain that may have some.
     pub(crate) fn clear_database(&mut self, slot: Slot) {
         let database = self.database;
         let table = self.slots.table(slot);
-        if table.len_in(database) == table.len() {
+        if table.len_in(database) == table.len() && table.divergence().is_none() {
             return self.clear(slot);
         }
         let mut names = Vec::new();

@@ -1,6 +1,6 @@
 //! Replies of commands as Lua values, and Lua values as the script's reply, by Redis's rules for both.
 
-use mlua::{Lua, Result, Table, Value};
+use mlua::{Error, Lua, Result, Table, Value};
 use resp::{Output, Protocol, Reply, ReplyLimits, ReplyParser, Value as Resp};
 
 use crate::number::to_integer;
@@ -129,9 +129,13 @@ impl<'r, 'o> Writer<'r, 'o> {
     }
 
     pub(crate) fn write(&mut self, value: &Value, depth: usize) -> Result<()> {
-        if depth > DEPTH_MAX || self.reply.output().len() > self.length_max {
+        if depth > DEPTH_MAX {
             self.reply.error("ERR reached lua stack limit");
             return Ok(());
+        }
+        // A table that holds itself many times would go on for ever.
+        if self.reply.output().len() > self.length_max {
+            return Err(Error::runtime("ERR the reply of the script is too long"));
         }
         match value {
             Value::String(text) => self.reply.bulk(&text.as_bytes()),

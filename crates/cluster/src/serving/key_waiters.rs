@@ -7,7 +7,7 @@
 //! need the slot's state are in `lines.rs`.
 
 use core::ops::{Bound, RangeInclusive};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use placement::Slot;
@@ -120,7 +120,7 @@ pub struct Waiter {
 pub struct KeyWaiters {
     places: BTreeMap<Place, Entry>,
     /// Keys that may have got what somebody waits for, and that `take_woken` has not looked at since.
-    ready: Vec<Line>,
+    ready: BTreeSet<Line>,
 }
 
 /// The line of the connections that wait for a type of value of one key.
@@ -188,27 +188,25 @@ impl KeyWaiters {
     pub fn note_emptied(&mut self, slot: Slot) -> bool {
         let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
         let is_group = |line: &&Line| matches!(line.wanted, Wanted::StreamGroup(_));
-        let mut lines: Vec<Line> = lines.filter(is_group).cloned().collect();
-        lines.dedup();
+        let lines: Vec<Line> = lines.filter(is_group).cloned().collect();
         let is_noted = !lines.is_empty();
-        self.ready.append(&mut lines);
+        self.ready.extend(lines);
         is_noted
     }
 
     /// Records that every key of a slot may have got another value. Returns whether anybody waits for one.
     pub fn note_all(&mut self, slot: Slot) -> bool {
         let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
-        let mut lines: Vec<Line> = lines.cloned().collect();
-        lines.dedup();
+        let lines: Vec<Line> = lines.cloned().collect();
         let is_noted = !lines.is_empty();
-        self.ready.append(&mut lines);
+        self.ready.extend(lines);
         is_noted
     }
 
     fn note_line(&mut self, line: Line) -> bool {
         let is_awaited = self.places.range(line.places()).next().is_some();
         if is_awaited {
-            self.ready.push(line);
+            self.ready.insert(line);
         }
         is_awaited
     }
@@ -222,7 +220,7 @@ impl KeyWaiters {
             let begin = Line::at(key, first).places().into_inner().0;
             let Some((place, _)) = self.places.range(begin..=end.clone()).next() else { break };
             let Wanted::StreamGroup(group) = place.line.wanted else { break };
-            self.ready.push(place.line.clone());
+            self.ready.insert(place.line.clone());
             is_noted = true;
             next = group.checked_add(1).map(Wanted::StreamGroup);
         }

@@ -220,9 +220,12 @@ impl Entries {
         let mut present = 0;
         for _ in 0..count.checked_add(deleted)? {
             present += usize::from(self.read_entry(&mut rest, base, names)?);
+            // Each entry may repeat long names of fields that the payload has once.
+            if self.records.len() > bytes_max {
+                return None;
+            }
         }
-        let is_whole = present == count && rest.0.is_empty() && self.records.len() <= bytes_max;
-        is_whole.then_some(())
+        (present == count && rest.0.is_empty()).then_some(())
     }
 
     /// Reads an entry; returns whether it is one, rather than a deleted one.
@@ -236,9 +239,11 @@ impl Entries {
         let flags = rest.integer()?;
         let ms = base.ms.wrapping_add(rest.integer()?.cast_unsigned());
         let seq = base.seq.wrapping_add(rest.integer()?.cast_unsigned());
+        let is_present = flags & FLAG_DELETED == 0;
         let mut pairs = Vec::new();
         if flags & FLAG_SAME_FIELDS != 0 {
-            for (name, value) in names.iter().zip(rest.take(names.len())?) {
+            let values = rest.take(names.len())?;
+            for (name, value) in names.iter().zip(values).filter(|_| is_present) {
                 name.write(&mut pairs);
                 value.write(&mut pairs);
             }
@@ -255,7 +260,6 @@ impl Entries {
             return None;
         }
         self.last = Some(id);
-        let is_present = flags & FLAG_DELETED == 0;
         if is_present {
             StreamRecord::Entry { id, pairs: &pairs }.write(&mut self.records);
             self.len += 1;
@@ -324,7 +328,7 @@ fn read_group(
     let mut names = BTreeSet::new();
     for _ in 0..reader.length()? {
         let name = read_consumer(reader, kind, bytes_max, &mut deliveries, records)?;
-        if !names.insert(name) {
+        if !names.insert(name) || records.len() > bytes_max {
             return None;
         }
     }

@@ -192,10 +192,15 @@ impl<'c> Called<'c> {
 
     fn reach_slot(&mut self, slot: Slot) -> Result<(), Refusal> {
         let env = self.keys.env();
-        let slots = match &mut self.reach {
-            Reach::All if env.one_slot_only && !env.cluster.is_mine(slot) => {
+        if matches!(self.reach, Reach::All) {
+            let is_foreign = env.one_slot_only && !env.cluster.is_mine(slot);
+            // The slot may have moved away while its lock was awaited: by a map that is newer than that of `env`.
+            if is_foreign || !self.keys.slots.may_change(slot) {
                 return Err(OTHER_NODE.into());
             }
+            return Ok(());
+        }
+        let slots = match &mut self.reach {
             Reach::All => return Ok(()),
             Reach::Growing { declared, has_left } => {
                 *has_left |= !declared.contains(&slot);

@@ -26,6 +26,16 @@ fn a_script_calls_commands_and_returns_values() {
 }
 
 #[test]
+fn a_reply_that_would_never_end_is_refused() {
+    let mut node = TestNode::default();
+    let script = "local t = {} for i = 1, 1000 do t[i] = t end return t";
+    let replies = node.args(1, &[b"EVAL", script.as_bytes(), b"0"]);
+    let text = replies.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert!(text.len() < 1_000, "{} bytes", text.len());
+    assert!(text.contains("the reply of the script is too long"), "{text}");
+}
+
+#[test]
 fn a_database_that_a_script_selects_is_its_own() {
     check(
         r#"

@@ -264,13 +264,32 @@ impl<'q> Bound<'q, '_> {
         args.len().saturating_mul(names).saturating_add(args.len() * STREAM_RECORD_BYTES)
     }
 
-    /// Returns what the records of the entries take that a command delivers or claims.
+    /// Returns what the records of the entries take that a command delivers or claims: one for each, and for a claim one
+    /// for each that it finds deleted, of up to ten times as many.
     fn delivered(&mut self, spec: &Spec, args: Args<'q>) -> usize {
-        let keys = spec.key_indices(args);
-        keys.fold(0, |sum: usize, index| {
-            let records = self.length(args.at(index)).saturating_mul(4);
-            sum.saturating_add(records).saturating_add(RECORD_BYTES)
+        let (options, usual) = if spec.name == "xautoclaim" { (6, 100) } else { (4, usize::MAX) };
+        let most = count_option(args, options).unwrap_or(usual).saturating_mul(10);
+        spec.key_indices(args).fold(0, |sum: usize, index| {
+            let key = args.at(index);
+            // An earlier command may have put a longer stream there. An entry takes more than a quarter of its record.
+            let bytes = match self.lengths.get(&(self.keys.database, key)) {
+                Some(length) => length.saturating_mul(4),
+                None => self.entries(key).saturating_mul(STREAM_RECORD_BYTES),
+            };
+            let bytes = bytes.min(most.saturating_mul(STREAM_RECORD_BYTES));
+            sum.saturating_add(bytes).saturating_add(RECORD_BYTES)
         })
+    }
+
+    /// Returns the number of entries of a stream, those included that are only pending in its groups.
+    fn entries(&mut self, key: &[u8]) -> usize {
+        let key = self.keys.key(key);
+        match self.keys.table(key.slot()).peek(&key).map(|found| found.value()) {
+            Some(StoredValue::Stream(stream)) => {
+                stream.groups().fold(stream.len(), |sum, group| sum + group.pending_len())
+            }
+            Some(_) | None => 0,
+        }
     }
 
     /// Counts the elements that a command brings, and those of the lists that it names.
@@ -401,4 +420,34 @@ impl<'q> Bound<'q, '_> {
 /// Parses an offset. An invalid one makes the command fail, so that it records nothing.
 fn number(text: &[u8]) -> usize {
     resp::parse_integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+}
+
+/// Returns the last COUNT among the options of a command, which begin at index `from`, unless it limits nothing.
+fn count_option(args: Args<'_>, from: usize) -> Option<usize> {
+    let options = (from..args.len().saturating_sub(1))
+        .take_while(|index| !args.at(*index).eq_ignore_ascii_case(b"streams"));
+    let index = options.filter(|index| args.at(*index).eq_ignore_ascii_case(b"count")).last()?;
+    let count = resp::parse_integer(args.at(index + 1))?;
+    usize::try_from(count).ok().filter(|count| *count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OwnedArgs;
+
+    #[test]
+    fn a_count_is_an_option_and_no_name() {
+        let count = |line: &str, from| {
+            let args = OwnedArgs::new(line.split(' ').map(str::as_bytes));
+            count_option(args.args(), from)
+        };
+        assert_eq!(count("XREADGROUP GROUP g c COUNT 7 STREAMS s >", 4), Some(7));
+        assert_eq!(count("XREADGROUP GROUP g c COUNT 7 NOACK count 9 STREAMS s >", 4), Some(9));
+        assert_eq!(count("XREADGROUP GROUP g c COUNT 0 STREAMS s >", 4), None);
+        assert_eq!(count("XREADGROUP GROUP count 5 STREAMS s >", 4), None);
+        assert_eq!(count("XREADGROUP GROUP g c STREAMS count 5", 4), None);
+        assert_eq!(count("XAUTOCLAIM s g c 0 0-0 COUNT 3", 6), Some(3));
+        assert_eq!(count("XAUTOCLAIM s g c 0 0-0", 6), None);
+    }
 }

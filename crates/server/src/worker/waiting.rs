@@ -352,10 +352,9 @@ impl WaitList {
     }
 }
 
-/// Returns whether a command changes anything, itself or by running queued commands (EXEC).
+/// Returns whether a command may change anything, itself, by a script or by running queued commands (EXEC).
 fn may_write(spec: &Spec, session: &Session) -> bool {
-    const WRITES: [Flag; 2] = [Flag::Write, Flag::MayReplicate];
-    let writes = |spec: &Spec| WRITES.iter().any(|flag| spec.has(*flag));
+    let writes = |spec: &Spec| spec.may_write() || spec.has(Flag::MayReplicate);
     let queue = session.queue.as_ref().filter(|_| spec.name == "exec");
     writes(spec)
         || queue.is_some_and(|queue| queue.commands.iter().any(|queued| writes(queued.spec)))
