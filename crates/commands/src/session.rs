@@ -57,7 +57,7 @@ pub struct Session {
     pub key_wait: Option<Box<KeyWait>>,
     /// True while SCRIPT LOAD waits for the cluster's answer.
     pub(crate) awaits_documents: bool,
-    /// What the script that this connection runs needs besides its keys.
+    /// Needs of the script that this connection runs besides its keys.
     pub(crate) script: ScriptRun,
 }
 

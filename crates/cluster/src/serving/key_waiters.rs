@@ -186,20 +186,23 @@ impl KeyWaiters {
 
     /// Records that the slot was emptied: groups that connections wait for may be gone. Returns whether there are any.
     pub fn note_emptied(&mut self, slot: Slot) -> bool {
-        let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
-        let is_group = |line: &&Line| matches!(line.wanted, Wanted::StreamGroup(_));
-        let lines: Vec<Line> = lines.filter(is_group).cloned().collect();
-        let is_noted = !lines.is_empty();
-        self.ready.extend(lines);
-        is_noted
+        self.note_lines(slot, |line| matches!(line.wanted, Wanted::StreamGroup(_)))
     }
 
     /// Records that every key of a slot may have got another value. Returns whether anybody waits for one.
     pub fn note_all(&mut self, slot: Slot) -> bool {
-        let lines = self.places.range(places_of(slot)).map(|(place, _)| &place.line);
-        let lines: Vec<Line> = lines.cloned().collect();
-        let is_noted = !lines.is_empty();
-        self.ready.extend(lines);
+        self.note_lines(slot, |_| true)
+    }
+
+    /// Records that these lines of a slot may be ready. Returns whether there are any.
+    fn note_lines(&mut self, slot: Slot, may_be_ready: impl Fn(&Line) -> bool) -> bool {
+        let mut is_noted = false;
+        for (place, _) in self.places.range(places_of(slot)) {
+            if may_be_ready(&place.line) {
+                self.ready.insert(place.line.clone());
+                is_noted = true;
+            }
+        }
         is_noted
     }
 

@@ -14,7 +14,7 @@ pub const SKEW_MAX: Duration = Duration::from_secs(1);
 /// Maximum number of names or buckets that one sentence lists.
 const LISTED_MAX: usize = 4;
 
-/// How bad it is. The order is that of the exit codes of `status --check`: 0, 1, 2.
+/// Severity of a problem. The order is that of the exit codes of `status --check`: 0, 1, 2.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]

@@ -82,7 +82,7 @@ pub(super) struct Called<'c> {
     database: Database,
     /// The turn of scripts that take locks while they run.
     turn: Option<MutexGuard<'c, ()>>,
-    /// What it needs when it runs again.
+    /// Slots that it needs when it runs again.
     pub(super) restart: Option<ExtraSlots>,
 }
 

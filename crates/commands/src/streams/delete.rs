@@ -11,7 +11,7 @@ use super::{Changes, notify, stream_of};
 use crate::context::Context;
 use crate::{Args, Error};
 
-/// What becomes of an entry to which groups refer: it is pending there, or not delivered yet.
+/// Fate of an entry to which groups refer: it is pending there, or not delivered yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum References {
     /// It is deleted, and stays pending.

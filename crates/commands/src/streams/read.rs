@@ -273,7 +273,7 @@ struct GroupReading<'r, 'a> {
     key: Key<'a>,
 }
 
-/// What a reading has done.
+/// Result of a reading.
 struct Delivered {
     changes: Changes,
     is_new_consumer: bool,

@@ -19,7 +19,7 @@ enum Bound {
     MinId(StreamId),
 }
 
-/// How to trim a stream.
+/// Rules for trimming a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trim {
     bound: Bound,
@@ -37,7 +37,7 @@ pub(super) struct TrimOptions {
     pub(super) id: Option<(NewId, usize)>,
 }
 
-/// What a trim removes: the entries before an id.
+/// Range that a trim removes: the entries before an id.
 struct Trimmed {
     count: usize,
     from: StreamId,

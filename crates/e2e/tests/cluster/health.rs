@@ -1,4 +1,4 @@
-//! What every tool says of a cluster that is not well: `status`, `status --check`, `CLUSTER INFO`, `/readyz`,
+//! Reports of every tool about a cluster that is not well: `status`, `status --check`, `CLUSTER INFO`, `/readyz`,
 //! `/metrics`, `/api/cluster` and the log agree.
 use std::time::Duration;
 
