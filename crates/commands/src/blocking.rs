@@ -69,13 +69,12 @@ pub(crate) fn wait(
         return Ok(());
     }
     let waiter = context.host.waiter();
-    let names = keys.map(|index| Arc::from(&*context.key(index).name())).collect();
-    let host = &mut *context.host;
-    let wait = context.session.key_wait.get_or_insert_with(|| {
-        let keys = names;
-        let (number, after) = (host.next_wait_number(), Box::default());
-        Box::new(KeyWait { number, wanted, keys, block, after })
-    });
+    if context.session.key_wait.is_none() {
+        let keys = keys.map(|index| Arc::from(&*context.key(index).name())).collect();
+        let (number, after) = (context.host.next_wait_number(), Box::default());
+        context.session.key_wait = Some(Box::new(KeyWait { number, wanted, keys, block, after }));
+    }
+    let wait = context.session.key_wait.as_ref().expect("it waits by now");
     for bytes in &wait.keys {
         let slot = context.keys.env().seed.named(bytes).slot();
         context.keys.slots.enter_line(slot, bytes, wanted, (wait.number, waiter));
