@@ -5,6 +5,7 @@ use core::ops::{Deref, DerefMut};
 use std::collections::BTreeSet;
 
 use cluster::map::NodeId;
+use cluster::replication::SlotReplica;
 use cluster::serving::{
     Access, Denied, EffectLog, Finished, LockedSlots, Need, Obstacle, ServedSlot, ServedSlots,
     ServingPlane, WalkedCopies,
@@ -91,7 +92,7 @@ impl<T> DerefMut for OwnHost<T> {
     }
 }
 
-/// Executes a request. `locks` takes the locks it needs (first that of a foreign slot, while promotions are pending),
+/// Executes a request. `locks` takes the locks it needs (first that of a foreign slot, while roles may be ahead of the map),
 /// `host` provides the node's interface.
 #[inline]
 pub fn execute<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized>>(
@@ -131,8 +132,8 @@ fn execute_with_all_checks<'p, P: ServingPlane, H: DerefMut<Target: Host + Sized
 ) -> Executed {
     let CommandResources { env, rules, outcome, effects, rng } = resources;
     if let Some(slot) = foreign_slot(request, env)
-        && plane.has_pending_promotions()
-        && locks.take(LockSet::One(slot)).is_some_and(|locked| awaits_promotion(&locked))
+        && plane.roles_may_be_ahead()
+        && locks.take(LockSet::One(slot)).is_some_and(|locked| is_ahead(&locked))
     {
         return Executed::Park(slot, Obstacle::Handover);
     }
@@ -254,11 +255,12 @@ fn foreign_slot(request: &Request<'_>, env: &CommandEnv) -> Option<Slot> {
     (!env.cluster.is_mine(slot)).then_some(slot)
 }
 
-/// Returns whether this node is about to become the primary of the locked slot: the present primary would redirect
-/// the client back.
+/// Returns whether this node is or soon will be the primary of the locked slot, although the map that the command is
+/// judged by says otherwise: the primary of that map would redirect the client back.
 #[cold]
-fn awaits_promotion<P: ServingPlane>(locked: &LockedSlots<'_, P>) -> bool {
-    locked.find_named(|_, state| state.replica().awaits_promotion()).is_some()
+fn is_ahead<P: ServingPlane>(locked: &LockedSlots<'_, P>) -> bool {
+    let is_ahead = |replica: &SlotReplica| replica.awaits_promotion() || replica.is_primary();
+    locked.find_named(|_, state| is_ahead(state.replica())).is_some()
 }
 
 /// Returns the access of a command to its slots on this connection.

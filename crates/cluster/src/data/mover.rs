@@ -8,7 +8,7 @@ mod fills; // Fills from this node.
 
 use std::time::Duration;
 
-use placement::{Hashmask, Slot};
+use placement::{Hash, Hashmask, Slot};
 
 use super::lag::BucketLag;
 use super::pending::Pending;
@@ -20,7 +20,7 @@ use super::{Plane, me_in, slots_of};
 use crate::Moment;
 use crate::balance::MoveId;
 use crate::fill::Sent;
-use crate::map::{Epoch, NodeId};
+use crate::map::{Epoch, Map, NodeId};
 use crate::replication::{Frame, FrameNumber, LinkId, Position, Role, SlotReplica};
 use fills::Filling;
 
@@ -114,6 +114,13 @@ struct PendingPromotion {
     since: Moment,
 }
 
+impl PendingPromotion {
+    /// Returns whether the map has a newer epoch of the bucket, or has split it.
+    fn is_decided(&self, map: &Map) -> bool {
+        map.bucket(self.bucket).is_none_or(|known| known.epoch > self.epoch)
+    }
+}
+
 /// Buckets that are being handed over together.
 struct Pausing {
     /// Each with its epoch. Never empty.
@@ -200,11 +207,7 @@ impl Mover {
                 }
             }
             MoverInput::AnnouncePromotion { bucket, epoch } => {
-                self.pending_promotions.push(PendingPromotion { bucket, epoch, since: now });
-                let map = plane.map();
-                if map.bucket(bucket).is_none_or(|known| known.epoch > epoch) {
-                    self.forget_pending_promotions(now, plane);
-                }
+                self.expect_promotion(now, PendingPromotion { bucket, epoch, since: now }, plane);
             }
             MoverInput::Acked => self.note_answer(plane),
             MoverInput::MapChanged => {
@@ -294,23 +297,38 @@ impl Mover {
         }
     }
 
+    fn expect_promotion(&mut self, now: Moment, pending: PendingPromotion, plane: &impl Plane) {
+        plane.with_moves(|_| {
+            if pending.is_decided(&plane.map()) {
+                return;
+            }
+            // The intake has done so, but the end of an earlier announcement may have reverted it.
+            change_replicas(plane, pending.bucket, SlotReplica::await_promotion);
+        });
+        self.pending_promotions.push(pending);
+        self.forget_pending_promotions(now, plane);
+    }
+
     fn forget_pending_promotions(&mut self, now: Moment, plane: &impl Plane) {
-        let before = self.pending_promotions.len();
-        if before == 0 {
+        if self.pending_promotions.is_empty() {
             return;
         }
         let map = plane.with_moves(|_| plane.map()); // No map is halfway: slots have followed it.
-        self.pending_promotions.retain(|pending| {
-            let known = map.bucket(pending.bucket);
-            let waits = known.is_some_and(|known| known.epoch <= pending.epoch)
-                && now < pending.since + PROMOTION_WAIT;
-            if !waits {
-                change_replicas(plane, pending.bucket, SlotReplica::stop_awaiting);
-                plane.recheck_waiting(); // Parked commands may wait for this bucket.
+        let is_over = |pending: &mut PendingPromotion| {
+            pending.is_decided(&map) || now >= pending.since + PROMOTION_WAIT
+        };
+        let over: Vec<_> = self.pending_promotions.extract_if(.., is_over).collect();
+        for slot in over.iter().flat_map(|pending| slots_of(pending.bucket)) {
+            // The slot may have been announced again since, at a newer epoch or as part of a smaller bucket.
+            let is_awaited = |it: &PendingPromotion| it.bucket.contains(Hash::of_slot(slot));
+            if !self.pending_promotions.iter().any(is_awaited) {
+                plane.with_slot(slot, |state| state.replica.stop_awaiting());
             }
-            waits
-        });
-        self.promotions_over += before - self.pending_promotions.len();
+        }
+        if !over.is_empty() {
+            plane.recheck_waiting(); // Parked commands may wait for these buckets.
+        }
+        self.promotions_over += over.len();
     }
 
     // ---- Peers that fall behind.

@@ -54,8 +54,9 @@ pub trait ServingPlane: LinkProgress {
     fn has_congestion(&self) -> bool;
     fn is_congested(&self, link: LinkId) -> bool;
 
-    /// Returns whether any slot may be about to be promoted here (`SlotReplica::awaits_promotion`).
-    fn has_pending_promotions(&self) -> bool;
+    /// Returns whether a slot's role may be ahead of the map by which commands are judged: it is about to be promoted
+    /// here (`SlotReplica::awaits_promotion`), or has followed a map that is not published yet.
+    fn roles_may_be_ahead(&self) -> bool;
 
     /// Runs `work` on the connections that wait for keys of a slot, and perhaps of others. Called under the slot's lock.
     fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R;

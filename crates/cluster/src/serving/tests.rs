@@ -105,7 +105,7 @@ impl ServingPlane for Desk {
         self.congested.get() == Some(link)
     }
 
-    fn has_pending_promotions(&self) -> bool {
+    fn roles_may_be_ahead(&self) -> bool {
         true
     }
 

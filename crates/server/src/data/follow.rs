@@ -2,6 +2,7 @@
 //! here. Called by the applier, for one map after the other (`data_plane.rs`).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::AcqRel;
 
 use cluster::data::MoverInput;
 use cluster::map::{Map, Member, Peer};
@@ -23,7 +24,9 @@ impl Data {
     pub(crate) fn follow(&self, map: &Arc<Map>, access: AccessTracking) {
         let before = (self.map_number() > 0).then(|| self.map());
         let mut outcome = Outcome::default();
+        self.roles_ahead.fetch_add(1, AcqRel);
         cluster::data::follow(self, map, before.as_deref(), |done| outcome.applied(done));
+        self.roles_ahead.fetch_sub(1, AcqRel);
         self.follow_intakes(map, access, &mut outcome);
         self.publish_outcome(&mut outcome);
         self.tell_mover(MoverInput::MapChanged);

@@ -94,8 +94,9 @@ pub(crate) struct Data {
     pub notice: OnceLock<Box<dyn Fn(Notice) + Send + Sync>>,
     /// The time at which this node left the cluster, by its own will.
     pub left: OnceLock<Instant>,
-    /// Number of buckets about to be promoted here.
-    pub pending_promotions: AtomicUsize,
+    /// Number of reasons why roles may be ahead of the published map: buckets about to be promoted here, and a map
+    /// that slots are following.
+    pub roles_ahead: AtomicUsize,
     /// True if a bucket is being handed over.
     pub pausing: AtomicBool,
     /// Waiting times of commands that waited for a handover.
@@ -143,7 +144,7 @@ impl Data {
             outgoing: Mutex::default(),
             notice: OnceLock::new(),
             left: OnceLock::new(),
-            pending_promotions: AtomicUsize::new(0),
+            roles_ahead: AtomicUsize::new(0),
             pausing: AtomicBool::new(false),
             scripts: Arc::default(),
             parked: Stalls::default(),

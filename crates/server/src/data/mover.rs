@@ -31,7 +31,7 @@ pub(crate) fn run_mover(data: &Data, inputs: &Receiver<MoverInput>, hand_over: i
         data.pausing.store(mover.is_pausing(), Ordering::Release);
         mover.go_on(now(), data);
         let over = mover.take_promotions_over();
-        data.pending_promotions.fetch_sub(over, Ordering::AcqRel);
+        data.roles_ahead.fetch_sub(over, Ordering::AcqRel);
         *data.sent.lock() = mover.sent();
         data.pausing.store(mover.is_pausing(), Ordering::Release);
     }

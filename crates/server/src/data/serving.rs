@@ -89,8 +89,8 @@ impl ServingPlane for Data {
         self.links.is_congested(link)
     }
 
-    fn has_pending_promotions(&self) -> bool {
-        self.pending_promotions.load(Relaxed) > 0
+    fn roles_may_be_ahead(&self) -> bool {
+        self.roles_ahead.load(Relaxed) > 0
     }
 
     fn with_waiters<R>(&self, slot: Slot, work: impl FnOnce(&mut KeyWaiters) -> R) -> R {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cluster::serving::{Finished, LockedSlots, ServingPlane};
+use cluster::serving::{Finished, LockedSlots, Obstacle, ServingPlane};
 use commands::{
     BUSY, CommandResources, Ending, Error, Executed, Flag, LockSet, OwnHost, ReplyMode, Request,
     ServingRules, Spec, TakeLocks, execute, needs_memory,
@@ -173,19 +173,46 @@ impl<'s> Worker<'s> {
         };
         let (branch, now) = (&mut self.branch, self.env.now);
         let locks = BatchLocks { data: &shared.data, place, held };
-        execute(request, session, output, &shared.data, resources, locks, move |spec| {
-            OwnHost(NodeHost {
-                shared,
-                client,
-                spec,
-                now,
-                branch,
-                question,
-                written,
-                wait_until,
-                has_lease,
-            })
-        })
+        let executed =
+            execute(request, session, output, &shared.data, resources, locks, move |spec| {
+                OwnHost(NodeHost {
+                    shared,
+                    client,
+                    spec,
+                    now,
+                    branch,
+                    question,
+                    written,
+                    wait_until,
+                    has_lease,
+                })
+            });
+        match executed {
+            Executed::Park(slot, Obstacle::Handover) if !self.env.cluster.is_mine(slot) => {
+                self.execute_by_newest_map(index, place, request, held, output, slot)
+            }
+            executed => executed,
+        }
+    }
+
+    /// Executes a request again that was judged by a map older than the role of its slot, if the map that gave the slot
+    /// this role is published by now. Otherwise the request waits for it.
+    #[cold]
+    fn execute_by_newest_map(
+        &mut self,
+        index: usize,
+        place: usize,
+        request: &Request<'_>,
+        held: &mut EarlyLocks<'s>,
+        output: &mut Output,
+        slot: Slot,
+    ) -> Executed {
+        self.refresh_copies();
+        if !self.env.cluster.is_mine(slot) {
+            return Executed::Park(slot, Obstacle::Handover);
+        }
+        held.clear(); // The early lock of this request is gone, and it may have to wait for another.
+        self.execute_on_slots(index, place, request, held, output)
     }
 
     /// Acts on a command that ran on one slot and needs no acknowledgement.
@@ -306,8 +333,7 @@ impl<'s> Worker<'s> {
     ) {
         self.refresh_copies(); // The map is newer than the one this round began with.
         if self.env.cluster.is_mine(slot) {
-            let handover = cluster::serving::Obstacle::Handover;
-            return self.park(index, request, ParkReason::Slot(slot, handover), None);
+            return self.park(index, request, ParkReason::Slot(slot, Obstacle::Handover), None);
         }
         let error = self.env.cluster.redirection(slot);
         self.refuse(index, request, error, output);

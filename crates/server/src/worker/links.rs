@@ -220,7 +220,7 @@ impl Worker<'_> {
                 FrameOutcome::Done => {}
                 FrameOutcome::AnnouncePromotion { bucket, epoch } => {
                     // Before the acknowledgement leaves: the other node redirects to this one then.
-                    shared.data.pending_promotions.fetch_add(1, AcqRel);
+                    shared.data.roles_ahead.fetch_add(1, AcqRel);
                     shared.data.tell_mover(MoverInput::AnnouncePromotion { bucket, epoch });
                 }
                 FrameOutcome::Pubsub(bytes) => self.on_pubsub_frame(incoming.peer, &bytes),

@@ -209,7 +209,7 @@ impl ServingPlane for SimPlane {
         self.link(link, |link| link.backlog.is_congested())
     }
 
-    fn has_pending_promotions(&self) -> bool {
+    fn roles_may_be_ahead(&self) -> bool {
         true // Checking the slot is cheap here.
     }
 
