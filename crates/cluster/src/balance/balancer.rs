@@ -16,7 +16,7 @@ use std::time::Duration;
 use looking::LevelsRound;
 
 use super::backoff::Backoff;
-use super::batch;
+use super::bundle;
 use super::decide::{PlanCursor, PlanView};
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Vitals};
@@ -43,7 +43,7 @@ pub struct Balancer {
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<LevelsRound>,
-    /// Latest load levels of the others: for `status`, and to limit a batch to the taker's room.
+    /// Latest load levels of the others: for `status`, and to limit a bundle to the taker's room.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
     /// True if the map has shown this node as leaving.
@@ -54,7 +54,7 @@ pub struct Balancer {
     moves_begun: u64,
     rounds: u64,
     last_pings: Option<Moment>,
-    turn: Turn,
+    precedence: Precedence,
     /// Progress through the plan, and the basis of that plan.
     cursor: PlanCursor,
     cursor_basis: Epoch,
@@ -82,7 +82,7 @@ enum Intent {
 
 /// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum Precedence {
     Mine,
     OfOthers,
 }
@@ -103,7 +103,7 @@ impl Balancer {
             moves_begun: 0,
             rounds: 0,
             last_pings: None,
-            turn: Turn::Mine,
+            precedence: Precedence::Mine,
             backoff: Backoff::default(),
             memory: MemoryReport::default(),
             taken_bytes: 0,
@@ -142,7 +142,7 @@ impl Balancer {
         if self.cursor_basis != view.plan.basis() {
             self.cursor = PlanCursor::default();
             self.cursor_basis = view.plan.basis();
-            self.turn = Turn::Mine;
+            self.precedence = Precedence::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
@@ -242,7 +242,7 @@ impl Balancer {
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.may_bring_any(self.me);
-        let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
+        let is_sound = (1..=bundle::BUCKETS_MAX).contains(&wanted.buckets.len());
         let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
         let refusal = if !fits {
             Some(Refused::OtherMap)
@@ -331,7 +331,7 @@ impl Balancer {
         };
         let is_giver = engagement.move_id.giver == self.me;
         if engagement.has_given() {
-            self.turn = Turn::OfOthers;
+            self.precedence = Precedence::OfOthers;
         }
         self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
     }

@@ -10,7 +10,7 @@ use super::levels::LoadLevels;
 use super::memory::MemoryReport;
 use crate::map::{Change, Epoch, LeaveWay, NodeId};
 
-/// Conversation that moves a copy of bucket b, or copies of several (`batch.rs`), from the giver A to the
+/// Conversation that moves a copy of bucket b, or copies of several (`bundle.rs`), from the giver A to the
 /// taker C; B is the primary (often A itself):
 ///
 /// ~~~text

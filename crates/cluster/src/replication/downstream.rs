@@ -2,7 +2,7 @@
 
 use store::{Effect, ScanPosition, Version};
 
-use super::list_copy::{ListCopies, Share};
+use super::list_copy::{ListCopies, NeededPart};
 use super::{FrameNumber, LinkId, Wait};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,9 +125,9 @@ impl Downstream {
         self.list_copies = None;
     }
 
-    /// Returns the share of an effect on a large container that the other end needs.
-    pub(crate) fn share(&mut self, key: &[u8], effect: &Effect<'_>) -> Share {
-        self.list_copies.as_mut().map_or(Share::All, |copies| copies.share(key, effect))
+    /// Returns the part of an effect on a large container that the other end needs.
+    pub(crate) fn needed_part(&mut self, key: &[u8], effect: &Effect<'_>) -> NeededPart {
+        self.list_copies.as_mut().map_or(NeededPart::All, |copies| copies.needed_part(key, effect))
     }
 
     /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.

@@ -10,8 +10,8 @@ use store::{Effect, Key, Recorded, ScanPosition, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{
-    Downstream, Frame, FrameNumber, LinkId, Position, RecordedUnit, Share, SlotReplica, SyncState,
-    write_change, write_image,
+    Downstream, Frame, FrameNumber, LinkId, NeededPart, Position, RecordedUnit, SlotReplica,
+    SyncState, write_change, write_image,
 };
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
@@ -119,10 +119,10 @@ impl PartlySent<'_> {
 
 impl PartlySent<'_> {
     fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
-        match self.downstream.share(&key.name(), &recorded.effect) {
-            Share::Nothing => {}
-            Share::All => write_change(recorded, out),
-            Share::Ranges(ranges) => {
+        match self.downstream.needed_part(&key.name(), &recorded.effect) {
+            NeededPart::Nothing => {}
+            NeededPart::All => write_change(recorded, out),
+            NeededPart::Ranges(ranges) => {
                 let effect = Effect::RemoveElements { key: *key, ranges: ranges.row() };
                 write_change(&Recorded { effect, ..*recorded }, out);
             }

@@ -233,7 +233,7 @@ impl<'s> Worker<'s> {
             self.serve_all(&mut ready);
             self.announce_awaiting_acks();
             self.shared.data.links.flush();
-            self.answer();
+            self.send_replies();
             self.release();
             self.deliver_published();
             self.close_idle();

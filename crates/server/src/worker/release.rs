@@ -46,7 +46,7 @@ impl Worker<'_> {
         });
         waiting.append(&mut self.withholding); // Resumed commands may wait anew.
         self.withholding = waiting;
-        self.answer();
+        self.send_replies();
         self.stop_announcing();
     }
 

@@ -44,7 +44,7 @@ enum InputRest {
 impl Worker<'_> {
     /// Sends the round's replies of all connections, one after the other. A reply sent while other
     /// connections are still being read would wake its client alone; this way clients wake up together.
-    pub(super) fn answer(&mut self) {
+    pub(super) fn send_replies(&mut self) {
         let mut answered = core::mem::take(&mut self.answered);
         let may_serve = answered.is_empty() || self.shared.data.lease.is_valid();
         for index in answered.drain(..) {

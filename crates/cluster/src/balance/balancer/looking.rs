@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ANSWER_WAIT, Balancer, FULL_WAIT, Intent, SHED_WAIT, Turn, others, send};
+use super::{ANSWER_WAIT, Balancer, FULL_WAIT, Intent, Precedence, SHED_WAIT, others, send};
 use crate::Moment;
 use crate::balance::decide::{Decision, PlanView, StepKind, decide};
 use crate::balance::levels::{LoadLevels, MoveReadiness};
@@ -61,8 +61,8 @@ impl Balancer {
             };
             return self.schedule_look(now, pace, out);
         };
-        if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
-            self.turn = Turn::Mine;
+        if possible.step.kind != StepKind::Promote && self.precedence == Precedence::OfOthers {
+            self.precedence = Precedence::Mine;
             if view.others_wait_for(self.me, possible.step.taker) {
                 return self.schedule_look(now, Pace::AfterOthers, out);
             }

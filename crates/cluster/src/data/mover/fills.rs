@@ -12,7 +12,7 @@ use placement::Hashmask;
 
 use super::super::follow::remove_downstream;
 use super::super::{Outgoing, Plane, SendProgress, me_in, slots_of};
-use super::{Mover, Report, TURN_BYTES};
+use super::{Mover, Report, YIELD_BYTES};
 use crate::Moment;
 use crate::balance::MoveId;
 use crate::fill::FillSource;
@@ -238,15 +238,15 @@ impl Mover {
         let more = source.sent() - before;
         self.period_bytes += more.bytes;
         self.sent += more;
-        self.turn += more.bytes;
+        self.unyielded_bytes += more.bytes;
         let (bucket, progress) = (source.bucket, SendProgress::of(source));
         plane.with_moves(|outgoing| {
             if let Some(outgoing) = outgoing.iter_mut().find(|it| it.bucket == bucket) {
                 outgoing.progress = progress;
             }
         });
-        if self.turn >= TURN_BYTES {
-            self.turn = 0;
+        if self.unyielded_bytes >= YIELD_BYTES {
+            self.unyielded_bytes = 0;
             plane.flush();
             plane.yield_cpu();
         }
