@@ -79,12 +79,12 @@ impl Ticket {
     }
 
     /// Judges a reply that waits with this ticket: by acknowledgements alone if that is enough, else under the
-    /// slot's lock.
+    /// slot's lock. While a slow script holds that lock, the reply waits: this thread has other clients.
     #[inline]
     pub fn judge_on(&mut self, plane: &impl ServingPlane) -> ReplyVerdict {
         let acked = |link| plane.acked(link);
         self.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
-            let state = plane.lock_slot(self.slot);
+            let Some(state) = plane.lock_unless_busy(self.slot) else { return ReplyVerdict::Wait };
             self.judge(&state.replica, plane.ack_epoch(), acked)
         })
     }
