@@ -52,7 +52,7 @@ use crate::consensus::{
 };
 use crate::data::{BucketLag, LAGS_MAX};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 use balancing::Balancing;
 use documents::Writes;
 use generations::Yielding;
@@ -477,7 +477,7 @@ impl Control {
     /// Returns whether the map has this very process as a member.
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
-        known.is_some_and(|it| it.peer() == self.me.peer() || !holds(Rule::BootsDiffer))
+        known.is_some_and(|it| it.peer() == self.me.peer() || !is_enforced(Rule::BootsDiffer))
     }
 
     /// Returns whether the map has ever been without this process since it joined. A delayed join

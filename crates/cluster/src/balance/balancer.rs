@@ -34,7 +34,8 @@ const ANSWER_WAIT: Duration = Duration::from_millis(500);
 /// Time after which a node that found no room for its copies looks for it again: in a cluster at its limit all
 /// nodes do that.
 const SHED_WAIT: Duration = Duration::from_secs(5);
-/// Time for which a node that refused a copy for want of memory is not just offered the next one.
+/// Time for which this node, after another had no room for a copy, asks all nodes for their load levels before it
+/// offers the next one.
 const FULL_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Balancer {
@@ -48,7 +49,7 @@ pub struct Balancer {
     intent: Intent,
     /// True if the map has shown this node as leaving.
     was_marked: bool,
-    /// The number of the timer that counts, and its due time.
+    /// The number of the latest timer for looking for a move (earlier ones are ignored), and its due time.
     look_number: u64,
     look_at: Moment,
     moves_begun: u64,
@@ -288,7 +289,7 @@ impl Balancer {
     fn on_map_changed(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
-                self.schedule_look(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::Next, out);
             } else if self.look_number == 0 || self.intent != Intent::Stay {
                 self.schedule_look(now, Pace::Soon, out);
             }
@@ -319,7 +320,7 @@ impl Balancer {
             send(out, node, BalanceMessage::Forget { move_id });
         }
         out.push(BalanceAction::CancelFill { move_id });
-        self.disengage(now, Pace::MyTurn, out);
+        self.disengage(now, Pace::Next, out);
     }
 
     /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
@@ -333,7 +334,7 @@ impl Balancer {
         if engagement.has_given() {
             self.precedence = Precedence::OfOthers;
         }
-        self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
+        self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::Next }, out);
     }
 
     // ---- Helpers.
@@ -358,7 +359,7 @@ impl Balancer {
         self.schedule_look(now, pace, out);
     }
 
-    /// Schedules the next event, unless one is due sooner anyway.
+    /// Sets the timer for the next look for a move, unless an earlier one is set.
     fn schedule_look(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         let after = pace.wait(self.draw());
         let pending = self.look_number > 0 && self.look_at > now;

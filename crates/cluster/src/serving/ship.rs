@@ -32,7 +32,7 @@ pub fn ship(
     for downstream in replica.downstreams_mut() {
         let number = match downstream.sync_state() {
             SyncState::NotBegun => continue,
-            SyncState::Whole | SyncState::Backup { .. } => {
+            SyncState::Whole | SyncState::Awaited { .. } => {
                 push(downstream.link(), &Frame::Effects { reign, written_in, unit })
             }
             SyncState::Partly { reached, .. } => {
@@ -103,14 +103,14 @@ impl PartlySent<'_> {
         }
     }
 
-    /// Appends the unit's effects on this key, or their shares that the other end needs.
+    /// Appends the unit's effects on this key, or the parts of them that the other end needs.
     fn write_changes(&mut self, key: &Key<'_>, out: &mut Vec<u8>) {
         let mut rest = self.unit;
         while !rest.is_empty() {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
             if key_of(&recorded.effect).is_some_and(|other| is_same(&other, key)) {
-                self.write_share(key, &recorded, out);
+                self.write_needed_part(key, &recorded, out);
             }
             rest = behind;
         }
@@ -118,7 +118,7 @@ impl PartlySent<'_> {
 }
 
 impl PartlySent<'_> {
-    fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
+    fn write_needed_part(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
         match self.downstream.needed_part(&key.name(), &recorded.effect) {
             NeededPart::Nothing => {}
             NeededPart::All => write_change(recorded, out),

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::slots::ServingPlane;
 use crate::map::LogIndex;
 use crate::replication::{FrameNumber, LinkId, SlotReplica, Wait};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// A reply's wait for one slot, created under the slot's lock when a command has run (`SlotReplica::ticket`). A reply
 /// that depends on several slots has one for each.
@@ -59,7 +59,7 @@ impl SlotReplica {
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Option<Ticket> {
-        if self.downstreams().is_empty() || !holds(Rule::BackupWait) {
+        if self.downstreams().is_empty() || !is_enforced(Rule::BackupWait) {
             return None; // Always the case on a node without a cluster.
         }
         let waits: SmallVec<[Wait; 1]> = self
@@ -98,8 +98,8 @@ impl Ticket {
         epoch: impl FnOnce() -> AckEpoch,
     ) -> Option<ReplyVerdict> {
         let is_acked = self.waits.iter().all(|wait| acked(wait.link) >= wait.number);
-        let passage = if is_acked { ReplyVerdict::Release } else { ReplyVerdict::Wait };
-        (epoch() == self.epoch).then_some(passage)
+        let verdict = if is_acked { ReplyVerdict::Release } else { ReplyVerdict::Wait };
+        (epoch() == self.epoch).then_some(verdict)
     }
 
     /// Judges by this node's current role in the slot. Called under the slot's lock.
@@ -113,7 +113,7 @@ impl Ticket {
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> ReplyVerdict {
         let is_current = replica.is_primary() && replica.reign() == self.reign;
-        if !is_current && holds(Rule::ReignCheck) {
+        if !is_current && is_enforced(Rule::ReignCheck) {
             let is_acked =
                 |wait: &Wait| replica.acked_in(self.reign, wait.link) >= Some(wait.number);
             let safe = self.waits.iter().all(is_acked);

@@ -264,7 +264,8 @@ impl Data {
         AckEpoch(self.ack_epoch.load(Ordering::Acquire))
     }
 
-    /// Counts a refusal, before the acknowledgement that covers it, or a change of roles, after it.
+    /// Counts a refusal or a change of roles: called for a refusal before the acknowledgement that covers it becomes
+    /// visible, for a change of roles after the roles have changed.
     pub(crate) fn next_ack_epoch(&self) {
         self.ack_epoch.fetch_add(1, Ordering::AcqRel);
     }

@@ -54,7 +54,7 @@ impl<'s> Worker<'s> {
             } else {
                 let start = output.mark();
                 let executed = self.execute_on_slots(index, place, request, held, &mut output);
-                let is_plain = matches!(executed, Executed::RanPlainly(Ending::Done));
+                let is_plain = matches!(executed, Executed::RanWithoutTicket(Ending::Done));
                 if is_plain {
                     self.conclude_plainly(index);
                 } else {
@@ -235,9 +235,9 @@ impl<'s> Worker<'s> {
         start: Mark,
     ) {
         match executed {
-            Executed::RanPlainly(Ending::Waiting)
+            Executed::RanWithoutTicket(Ending::Waiting)
             | Executed::Ran { ending: Ending::Waiting, .. } => self.block(index, request),
-            Executed::RanPlainly(ending) => {
+            Executed::RanWithoutTicket(ending) => {
                 self.conclude_plainly(index);
                 if ending == Ending::Failed {
                     self.shared.watching.commands[self.number].failed(request.command);

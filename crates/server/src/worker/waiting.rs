@@ -277,7 +277,7 @@ impl Worker<'_> {
             self.run_for(index, 0, rest, &mut EarlyLocks::new(), &mut time);
         }
         self.post();
-        self.answered.push(index);
+        self.to_send.push(index);
         let connection = &mut self.connections[index];
         connection.readiness.readable |= connection.waiting.is_none();
     }

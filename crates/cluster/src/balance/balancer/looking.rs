@@ -143,7 +143,7 @@ impl Balancer {
         if view.is_below_share(self.me) {
             // By the present map it needs no load levels.
             self.asking = None;
-            self.schedule_look(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::Next, out);
         } else {
             send(out, node, BalanceMessage::AskLevels { round });
         }
@@ -163,7 +163,7 @@ impl Balancer {
         self.linked.retain(|node| view.map.member(*node).is_some());
         let is_idle = self.engagement.is_none() && self.asking.is_none();
         if is_idle && view.plan.concerning(self.me).next().is_some() {
-            self.schedule_look(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::Next, out);
         }
     }
 
@@ -223,7 +223,7 @@ impl Balancer {
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
-                self.schedule_look(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::Next, out);
             }
             None => {
                 let is_full = |node: &NodeId| readiness(*node) == MoveReadiness::Full;

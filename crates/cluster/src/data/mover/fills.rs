@@ -18,7 +18,7 @@ use crate::balance::MoveId;
 use crate::fill::FillSource;
 use crate::map::{Epoch, NodeId};
 use crate::replication::{FillSize, FrameNumber, LinkId, Outbox};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// Time after which no further bucket of a move is begun: large buckets are published sooner, so that
 /// little is copied in vain if the move fails.
@@ -268,7 +268,7 @@ impl Mover {
                 plane.with_slot(slot, |state| {
                     let last = plane.last(source.link);
                     let downstream = state.replica.downstream_mut(source.link)?;
-                    if holds(Rule::WaitSet) {
+                    if is_enforced(Rule::WaitSet) {
                         downstream.join_wait_set(last);
                     }
                     Some(())
