@@ -7,7 +7,7 @@
 pub mod share; //   Each node's share of all copies.
 pub mod plan; //    The target placement, reached with the fewest copies.
 pub mod decide; //  The next move of one node, and the rule behind it.
-mod batch; //       Buckets that move together.
+mod bundle; //       Buckets that move together.
 mod backoff; //     Nodes to which nothing is copied for a while.
 mod balancer; //    A node's part in balancing: collect load levels, agree on a move, carry it out.
 mod engagement; //  A node's part in one move.

@@ -52,7 +52,7 @@ use crate::consensus::{
 };
 use crate::data::{BucketLag, LAGS_MAX};
 use crate::map::{ClusterId, LogIndex, Map, Member, NodeId, Peer};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 use balancing::Balancing;
 use documents::Writes;
 use generations::Yielding;
@@ -63,7 +63,7 @@ use leader::Leader;
 use lease::OwnLease;
 use membership::{JoinRequester, Leaving, PassedOn};
 use proposals::Proposals;
-use recreate::Offers;
+use recreate::OwnKeptCopies;
 use sights::Sights;
 use skew::Clocks;
 use takeover::LastContact;
@@ -118,7 +118,7 @@ pub struct Control {
     yielding: Option<Yielding>,
     sights: Sights,
     clocks: Clocks,
-    offers: Offers,
+    own_kept: OwnKeptCopies,
     history: ControlHistory,
 }
 
@@ -151,7 +151,7 @@ impl Control {
             yielding: None,
             sights: Sights::default(),
             clocks: Clocks::default(),
-            offers: Offers::default(),
+            own_kept: OwnKeptCopies::default(),
             history: ControlHistory::default(),
             me,
         }
@@ -192,7 +192,7 @@ impl Control {
             Input::Met(generation) => self.on_met(generation),
             Input::Merged => self.on_merged(),
             Input::Brought(buckets) => self.on_brought(buckets),
-            Input::Found(offers) => self.on_found(offers),
+            Input::Found(copies) => self.on_found(copies),
             Input::Vitals(vitals) => self.on_vitals(vitals),
             Input::Memory(report) => self.on_memory(report),
             Input::HoldsTimers(full) => self.balancing.holds_timers = full,
@@ -236,7 +236,7 @@ impl Control {
             Message::BackupLag { remaining_bytes, lags } => {
                 self.on_backup_lag(from, remaining_bytes, lags);
             }
-            Message::KeptCopies(offers) => self.on_kept_copies(from, offers),
+            Message::KeptCopies(copies) => self.on_kept_copies(from, copies),
             Message::Clock { unix_millis } => self.on_clock_of(from, UnixMillis(unix_millis)),
             Message::FollowAsk => self.on_follow_ask(from.id),
             Message::Following(applied) => self.on_following(from.id, applied),
@@ -295,7 +295,7 @@ impl Control {
         self.give_up_handovers();
         self.go_on_with_writes();
         self.give_up_questions();
-        self.offer_copies();
+        self.report_kept_copies();
         self.hand_over_former_data();
         self.probe_unreachable();
         self.shed_if_sick();
@@ -398,7 +398,7 @@ impl Control {
         self.follow_writes(map);
         self.forget_handovers(map);
         self.yield_if_decided(map);
-        self.withdraw_offers(map);
+        self.forget_unwanted_copies(map);
         if let (Some(_), Some(change)) = (before, change) {
             self.say_farewell(&change);
             self.history.note_change(change);
@@ -477,7 +477,7 @@ impl Control {
     /// Returns whether the map has this very process as a member.
     pub fn is_member(&self) -> bool {
         let known = self.map.as_ref().and_then(|map| map.member(self.me.id));
-        known.is_some_and(|it| it.peer() == self.me.peer() || !holds(Rule::BootsDiffer))
+        known.is_some_and(|it| it.peer() == self.me.peer() || !is_enforced(Rule::BootsDiffer))
     }
 
     /// Returns whether the map has ever been without this process since it joined. A delayed join

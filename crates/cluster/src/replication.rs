@@ -28,7 +28,7 @@ pub use downstream::{Downstream, SyncState};
 pub use frame::{BackFrame, BadFrame, FRAME_BYTES_MAX, FillSize, Frame, PART_BYTES, Position};
 pub use inbox::{Inbox, first_answer};
 pub use links::LinkTable;
-pub(crate) use list_copy::Share;
+pub(crate) use list_copy::NeededPart;
 pub use outbox::{BadAck, Forgotten, Outbox, SlotLag};
 pub use parts::{FrameParts, GATHERED_BYTES_MAX};
 pub use past::Past;

@@ -61,7 +61,7 @@ thread_local! {
 
 /// Returns whether the rule is enforced: always, unless a test has broken it on this thread.
 #[inline]
-pub fn holds(rule: Rule) -> bool {
+pub fn is_enforced(rule: Rule) -> bool {
     #[cfg(debug_assertions)]
     return BROKEN.get() != Some(rule);
     #[cfg(not(debug_assertions))]

@@ -75,8 +75,8 @@ pub(crate) fn admit_at_once(
     let is_sound = spec.accepts(request.args.len()) && request.args.extent() <= EFFECT_BYTES_MAX;
     let is_trusted = session.authenticated || !env.password_required;
     let runs_now = session.queue.is_none() && !session.hears_only() && !env.out_of_memory;
-    let is_plain = spec.has_one_key() && !spec.flags.intersects(OTHERWISE);
-    let is_admitted = is_plain && is_sound && is_trusted && runs_now;
+    let has_just_one_key = spec.has_one_key() && !spec.flags.intersects(OTHERWISE);
+    let is_admitted = has_just_one_key && is_sound && is_trusted && runs_now;
     (is_admitted && env.cluster.is_mine(slot)).then_some((spec, slot))
 }
 

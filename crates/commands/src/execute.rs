@@ -47,7 +47,7 @@ pub enum Executed {
     /// The command ran, and its reply is written; the reply may be sent when the tickets allow it.
     Ran { ending: Ending, finished: Finished, relies_on_lease: bool },
     /// The command ran on one slot and needs no acknowledgement: its reply depends only on the lease.
-    RanPlainly(Ending),
+    RanWithoutTicket(Ending),
     /// The command runs with EXEC; the reply is written.
     Queued,
     /// This error was replied; nothing ran.
@@ -186,7 +186,7 @@ fn execute_on_one<'p, P: ServingPlane>(
     };
     let ending = run(&mut slot);
     match slot.finish(access.waits_for_backups) {
-        None => Executed::RanPlainly(ending),
+        None => Executed::RanWithoutTicket(ending),
         Some(finished) => Executed::Ran { ending, finished, relies_on_lease: true },
     }
 }

@@ -293,7 +293,8 @@ impl Spec {
         stored
     }
 
-    /// Returns the indices of the keys that an argument counts, values between them included; none if it is not a number of arguments that follow.
+    /// Returns the range of arguments that the count at `key_count_at` covers: keys, and values between them. Empty if
+    /// the count is no number, or more than the arguments that follow.
     pub fn counted_keys(&self, args: Args<'_>) -> Range<usize> {
         if self.key_count_at == BEHIND_STREAMS {
             return keys_behind_streams(args);

@@ -1,7 +1,7 @@
 //! Eviction when memory is short: before a command that may need more memory, keys are evicted until enough is
 //! free or no key is eligible. Each worker has its own evictor; the selection logic is in `store::evict`.
 
-use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots};
+use cluster::serving::{Access, EffectLog, LockedSlots, ServedSlots, ServingPlane};
 use commands::{CommandEnv, Keys, LockSet, Outcome};
 use placement::{Slot, SplitMix64};
 use settings::{EvictionPolicy, NotifyClasses, Settings};
@@ -122,7 +122,7 @@ impl Evictor {
 
     fn sample(&self, tuning: LfuTuning, room: &mut EvictionContext<'_>) -> Option<Candidate> {
         let slot = random_slot(self.policy, room)?;
-        let state = room.data.keyspace.lock_one(slot);
+        let state = room.data.lock_unless_busy(slot)?;
         if !state.replica().is_serving() {
             return None;
         }
@@ -164,7 +164,8 @@ fn random_slot(policy: Policy, room: &mut EvictionContext<'_>) -> Option<Slot> {
 /// Removes the candidate if it still exists (and still has an expiry, if the policy is volatile).
 fn remove(candidate: &Candidate, policy: Policy, room: &mut EvictionContext<'_>) -> bool {
     let key = room.env.seed.named(&candidate.key);
-    let locked = LockedSlots::lock(room.data, LockSet::One(key.slot()));
+    let locked = LockedSlots::lock_unless_busy(room.data, LockSet::One(key.slot()));
+    let Some(locked) = locked else { return false }; // A slow script may go on for long.
     let opened = ServedSlots::open(room.data, locked, Access::WRITE, room.effects);
     let Ok(mut slots) = opened else { return false };
     let mut keys = Keys::new(&mut slots, room.env, room.outcome, room.rng);

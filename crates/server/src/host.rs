@@ -373,7 +373,7 @@ impl Host for NodeHost<'_> {
     }
 
     fn handover_stalls(&self) -> StallFacts {
-        let stalls = &self.shared.data.parked;
+        let stalls = &self.shared.data.handover_waits;
         StallFacts {
             count: stalls.count.load(Relaxed),
             longest_micros: stalls.longest_micros.load(Relaxed),

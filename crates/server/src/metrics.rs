@@ -74,7 +74,7 @@ impl HttpSource for Shared {
         let holders = |count: fn(usize) -> bool| {
             status.buckets.iter().filter(|bucket| count(bucket.holders.len())).count() as u64
         };
-        let (fills, waits) = (&self.data.fills, &self.data.parked);
+        let (fills, waits) = (&self.data.fills, &self.data.handover_waits);
         ClusterMetrics {
             epoch: status.epoch,
             map_steps: self.data.map_number(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use looking::LevelsRound;
 
 use super::backoff::Backoff;
-use super::batch;
+use super::bundle;
 use super::decide::{PlanCursor, PlanView};
 use super::engagement::{Engagement, MoveRole};
 use super::levels::{LoadLevels, Vitals};
@@ -34,7 +34,8 @@ const ANSWER_WAIT: Duration = Duration::from_millis(500);
 /// Time after which a node that found no room for its copies looks for it again: in a cluster at its limit all
 /// nodes do that.
 const SHED_WAIT: Duration = Duration::from_secs(5);
-/// Time for which a node that refused a copy for want of memory is not just offered the next one.
+/// Time for which this node, after another had no room for a copy, asks all nodes for their load levels before it
+/// offers the next one.
 const FULL_WAIT: Duration = Duration::from_secs(2);
 
 pub struct Balancer {
@@ -43,18 +44,18 @@ pub struct Balancer {
     vitals: Vitals,
     engagement: Option<Engagement>,
     asking: Option<LevelsRound>,
-    /// Latest load levels of the others: for `status`, and to limit a batch to the taker's room.
+    /// Latest load levels of the others: for `status`, and to limit a bundle to the taker's room.
     heard: BTreeMap<NodeId, LoadLevels>,
     intent: Intent,
     /// True if the map has shown this node as leaving.
     was_marked: bool,
-    /// The number of the timer that counts, and its due time.
+    /// The number of the latest timer for looking for a move (earlier ones are ignored), and its due time.
     look_number: u64,
     look_at: Moment,
     moves_begun: u64,
     rounds: u64,
     last_pings: Option<Moment>,
-    turn: Turn,
+    precedence: Precedence,
     /// Progress through the plan, and the basis of that plan.
     cursor: PlanCursor,
     cursor_basis: Epoch,
@@ -82,7 +83,7 @@ enum Intent {
 
 /// Givers take turns: a node that has given a copy lets the others go first. Promotions do not count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum Precedence {
     Mine,
     OfOthers,
 }
@@ -103,7 +104,7 @@ impl Balancer {
             moves_begun: 0,
             rounds: 0,
             last_pings: None,
-            turn: Turn::Mine,
+            precedence: Precedence::Mine,
             backoff: Backoff::default(),
             memory: MemoryReport::default(),
             taken_bytes: 0,
@@ -142,7 +143,7 @@ impl Balancer {
         if self.cursor_basis != view.plan.basis() {
             self.cursor = PlanCursor::default();
             self.cursor_basis = view.plan.basis();
-            self.turn = Turn::Mine;
+            self.precedence = Precedence::Mine;
         }
         self.was_marked |= self.intent != Intent::Stay && self.is_marked(view);
         match input {
@@ -242,7 +243,7 @@ impl Balancer {
         // A copy this node has kept may be the only one; others must have it before this node takes
         // anything in.
         let brings = view.map.may_bring_any(self.me);
-        let is_sound = (1..=batch::BUCKETS_MAX).contains(&wanted.buckets.len());
+        let is_sound = (1..=bundle::BUCKETS_MAX).contains(&wanted.buckets.len());
         let fits = is_sound && wanted.basis == view.plan.basis() && wanted.fits(view, self.me);
         let refusal = if !fits {
             Some(Refused::OtherMap)
@@ -288,7 +289,7 @@ impl Balancer {
     fn on_map_changed(&mut self, now: Moment, view: PlanView, out: &mut Vec<BalanceAction>) {
         let Some(engagement) = self.engagement.as_mut() else {
             if self.asking.is_none() && view.plan.concerning(self.me).next().is_some() {
-                self.schedule_look(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::Next, out);
             } else if self.look_number == 0 || self.intent != Intent::Stay {
                 self.schedule_look(now, Pace::Soon, out);
             }
@@ -319,7 +320,7 @@ impl Balancer {
             send(out, node, BalanceMessage::Forget { move_id });
         }
         out.push(BalanceAction::CancelFill { move_id });
-        self.disengage(now, Pace::MyTurn, out);
+        self.disengage(now, Pace::Next, out);
     }
 
     /// Ends the engagement if the map shows that its move is over. Runs after every input, not only
@@ -331,9 +332,9 @@ impl Balancer {
         };
         let is_giver = engagement.move_id.giver == self.me;
         if engagement.has_given() {
-            self.turn = Turn::OfOthers;
+            self.precedence = Precedence::OfOthers;
         }
-        self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::MyTurn }, out);
+        self.disengage(now, if is_giver { Pace::AtOnce } else { Pace::Next }, out);
     }
 
     // ---- Helpers.
@@ -358,7 +359,7 @@ impl Balancer {
         self.schedule_look(now, pace, out);
     }
 
-    /// Schedules the next event, unless one is due sooner anyway.
+    /// Sets the timer for the next look for a move, unless an earlier one is set.
     fn schedule_look(&mut self, now: Moment, pace: Pace, out: &mut Vec<BalanceAction>) {
         let after = pace.wait(self.draw());
         let pending = self.look_number > 0 && self.look_at > now;

@@ -2,7 +2,7 @@
 //!
 //! 1. Promote, if that evens out primaries and the giver does not end with fewer than the taker. While
 //!    anything is still to be copied, the taker may not end with more primaries than backups: it may
-//!    still get enough primaries by copies. A few promotions wait until there are more (`batch.rs`).
+//!    still get enough primaries by copies. A few promotions wait until there are more (`bundle.rs`).
 //! 2. Fill a bucket of this node that has too few backups; one with a single copy first.
 //! 3. Give a copy away, of the kind this node has more of.
 //! 4. Drop a copy that is one too many.
@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 use placement::Hashmask;
 use smallvec::SmallVec;
 
-use super::batch::{promotions_allowed, room_for};
+use super::bundle::{promotions_allowed, room_for};
 use super::levels::MoveReadiness;
 use super::plan::{BucketPlan, NewCopy, Plan};
 use crate::map::{Bucket, Load, Map, NodeId};
@@ -213,7 +213,7 @@ pub fn decide(
     let mine = || mine.iter().copied();
     let promotion = decider.promotion(mine());
     // Each promotion costs clients a redirect and a look at the map, so a few wait for more.
-    if promotion.as_ref().is_some_and(|it| decider.makes_a_batch(&it.step)) {
+    if promotion.as_ref().is_some_and(|it| decider.makes_a_bundle(&it.step)) {
         return promotion;
     }
     decider
@@ -340,7 +340,7 @@ impl<Ready: Fn(NodeId) -> MoveReadiness> Decider<'_, Ready> {
     }
 
     /// Returns whether the rules permit as many promotions like this one as move together.
-    fn makes_a_batch(&self, step: &Step) -> bool {
+    fn makes_a_bundle(&self, step: &Step) -> bool {
         let (taker, room) = (self.view.map.load(step.taker), room_for(step.bucket));
         promotions_allowed(self.view, step, taker, self.phase, room) == room
     }

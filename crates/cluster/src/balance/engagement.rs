@@ -1,6 +1,6 @@
 //! A node's part in one move: the answers it waits for, its proposals, and how it detects the end.
 //!
-//! A move is of one bucket, or of several that go together (`batch.rs`). Changes of all its buckets are
+//! A move is of one bucket, or of several that go together (`bundle.rs`). Changes of all its buckets are
 //! proposed as one log entry, so one bucket that shows the change proves that the entry is decided.
 
 use std::collections::BTreeSet;

@@ -10,14 +10,14 @@ use super::levels::LoadLevels;
 use super::memory::MemoryReport;
 use crate::map::{Change, Epoch, LeaveWay, NodeId};
 
-/// Conversation that moves a copy of bucket b, or copies of several (`batch.rs`), from the giver A to the
+/// Conversation that moves a copy of bucket b, or copies of several (`bundle.rs`), from the giver A to the
 /// taker C; B is the primary (often A itself):
 ///
 /// ~~~text
 /// A -> C  AskLevels    how much do you have?
 /// C -> A  Levels       my load levels, and whether I am busy
 /// A -> C  Offer b      I would like to give you b
-/// C -> A  Accept       agreed            (or Refuse: it is busy, or has another map)
+/// C -> A  Accept       agreed            (or Refuse: it is busy or full, or has another map)
 /// A -> B  RequestFill b, C  send b to C       (only if A is not the primary itself)
 /// B -> A  Accept       agreed            (or Refuse; then A tells C to Forget it)
 /// B       fills C, and proposes AddBackup and the changes after it; all three see in the map that it is done
@@ -80,7 +80,8 @@ pub enum Offered {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Refused {
-    /// A transfer is already in progress.
+    /// It cannot take part now: it is in another move, sick, without a lease, has copies to bring back, or has lately
+    /// had no acknowledgement from the taker.
     Busy,
     /// The two nodes have different maps; the one behind will catch up.
     OtherMap,

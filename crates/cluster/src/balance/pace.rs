@@ -1,14 +1,14 @@
-//! Interval between a node's load-balancing events.
+//! Interval between a node's looks for a move.
 
 use std::time::Duration;
 
-/// The situation of a node when it schedules its next event.
+/// The situation of a node when it schedules its next look for a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
     /// The node has just given or promoted something: a promotion may now be possible because of it.
     AtOnce,
     /// Another node's move has ended and this node may have something to give.
-    MyTurn,
+    Next,
     /// The node has just given a copy and would give another, but other givers wait for the same taker:
     /// they come first.
     AfterOthers,
@@ -26,7 +26,7 @@ impl Pace {
     pub fn longest(self) -> Duration {
         match self {
             Pace::AtOnce => Duration::from_micros(100),
-            Pace::MyTurn => Duration::from_micros(500),
+            Pace::Next => Duration::from_micros(500),
             Pace::AfterOthers => Duration::from_millis(10),
             Pace::Soon => Duration::from_millis(50),
             Pace::Often => Duration::from_secs(1),
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn events_come_often_while_there_is_something_to_do_and_seldom_otherwise() {
         let paces =
-            [Pace::AtOnce, Pace::MyTurn, Pace::AfterOthers, Pace::Soon, Pace::Often, Pace::Seldom];
+            [Pace::AtOnce, Pace::Next, Pace::AfterOthers, Pace::Soon, Pace::Often, Pace::Seldom];
         assert!(paces.is_sorted_by_key(|pace| pace.longest()));
         assert!(Pace::Seldom.longest() >= 100 * Pace::Soon.longest());
     }

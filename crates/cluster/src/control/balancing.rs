@@ -165,7 +165,7 @@ impl Control {
     /// Proposes to leave: the balancer has handed everything on. It repeats this until the node may
     /// leave.
     fn propose_to_leave(&mut self, way: LeaveWay) {
-        if self.balancing.holds_timers || self.offers.is_bringing {
+        if self.balancing.holds_timers || self.own_kept.is_bringing {
             return;
         }
         let absence = self.leaving.as_ref().map_or(Absence::ForGood, |leaving| leaving.absence);

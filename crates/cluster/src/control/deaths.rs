@@ -25,7 +25,7 @@ impl Control {
         self.leader.as_ref().is_some_and(|leader| leader.granter.is_condemned(node))
     }
 
-    /// Returns whether a node will surely be dead in a moment.
+    /// Returns whether this leader will count the node's lease as expired within 100 ms, unless the node renews it.
     pub fn is_about_to_condemn(&self, node: NodeId) -> bool {
         self.silent_until(self.now + Duration::from_millis(100)).contains(&node)
     }

@@ -14,7 +14,7 @@ use super::{Action, Control, Gone, Message};
 use crate::Moment;
 use crate::consensus::RaftMessage;
 use crate::map::{Bucket, Change, Generation, Map, NodeId};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// Interval between progress reports of the nodes of a side that has ended.
 const SAY_EVERY: Duration = Duration::from_millis(500);
@@ -61,7 +61,7 @@ impl Control {
         let Some(map) = &self.map else { return };
         let mine = map.generation();
         let stands =
-            mine > theirs && (mine.counter > theirs.counter || holds(Rule::FoundersDiffer));
+            mine > theirs && (mine.counter > theirs.counter || is_enforced(Rule::FoundersDiffer));
         if mine.is_one_with(theirs) || stands || self.yielding.is_some() {
             return;
         }

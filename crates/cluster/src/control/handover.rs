@@ -14,7 +14,7 @@ use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::data::Order;
 use crate::map::{Change, Epoch, Map};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 #[derive(Default)]
 pub(super) struct Handovers {
@@ -61,7 +61,7 @@ impl Control {
     pub(super) fn begin_handover(&mut self, entry: LogEntry) {
         let Some(Change::Promote { node: to, .. }) = entry.changes.first() else { return };
         let to = *to;
-        if !holds(Rule::DrainBeforePromotion) {
+        if !is_enforced(Rule::DrainBeforePromotion) {
             return self.propose(entry.planned_at, entry.changes);
         }
         let until = self.now + self.lease();

@@ -18,7 +18,7 @@ use crate::balance::split::{split_by_count, split_by_size};
 use crate::balance::{SizeReport, Sizes};
 use crate::consensus::LogEntry;
 use crate::map::{Change, DropReason, LeaveWay, Map, NodeId, Peer, Setting};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// Time a leader that wants to hand over waits for another to take over before it asks again.
 const TRANSFER_WAIT: Duration = Duration::from_millis(600);
@@ -149,7 +149,7 @@ impl Control {
     fn become_leader(&mut self) {
         let mut leader = Leader::default();
         if let Some(map) = &self.map {
-            let waits = holds(Rule::NewLeaderWaits);
+            let waits = is_enforced(Rule::NewLeaderWaits);
             let lease = if waits { map.settings().lease } else { Duration::ZERO };
             leader.granter.begin(map.members(), self.now, lease);
         }
@@ -160,7 +160,7 @@ impl Control {
 
     /// Counts all members as renewed: this leader has not read its sockets.
     pub(super) fn renew_after_stall(&mut self, now: Moment) {
-        let (lease, notices) = (self.lease(), holds(Rule::StallIsNoticed));
+        let (lease, notices) = (self.lease(), is_enforced(Rule::StallIsNoticed));
         if let Some(leader) = self.leader.as_mut().filter(|_| notices) {
             leader.granter.renew_all(now, lease);
         }
@@ -253,7 +253,7 @@ impl Control {
             Change::Split(_) | Change::Set(_) | Change::Write { .. } => true,
             Change::Recreate { node, .. } => *node == from && map.members().len() == 1,
             Change::Yield(generation) => {
-                *generation > map.generation() || !holds(Rule::FoundersDiffer)
+                *generation > map.generation() || !is_enforced(Rule::FoundersDiffer)
             }
             Change::Dead(_) | Change::Forget(_) => false,
         }

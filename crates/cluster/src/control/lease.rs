@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{Action, Control, Message};
 use crate::Moment;
 use crate::map::{LogIndex, Member, NodeId, Peer};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// Number of renewals within one lease.
 const RENEWALS_PER_LEASE: u32 = 5;
@@ -116,6 +116,7 @@ pub(super) struct Granter {
 
 /// A question to the majority: does this node still lead?
 struct LeadershipCheck {
+    /// The number of the round.
     context: u64,
     since: Moment,
     asks: BTreeMap<Peer, u64>,
@@ -227,8 +228,8 @@ impl Granter {
         *latest = number.max(*latest);
     }
 
-    /// Begins a round for the waiting requests. Returns the context to ask the majority with, if
-    /// needed. An unconfirmed leader needs one although nobody asks: perhaps all that live are returning
+    /// Begins a round for the waiting requests. Returns its number, which `read_index` takes as its context; `None` if
+    /// no round is needed, or the last one is too recent. An unconfirmed leader needs one although nobody asks: perhaps all that live are returning
     /// processes, which it cannot admit before it has declared the others dead.
     fn begin_round(&mut self, now: Moment, is_confirmed: bool) -> Option<u64> {
         let last = self.rounds.back();
@@ -356,7 +357,7 @@ impl Control {
     }
 
     pub(super) fn on_lease_grant(&mut self, number: u64, index: LogIndex, lease: Duration) {
-        if !holds(Rule::LeaseFromAsking) {
+        if !is_enforced(Rule::LeaseFromAsking) {
             self.own_lease.asked.iter_mut().for_each(|(_, asked_at)| *asked_at = self.now);
         }
         self.own_lease.note_grant(number, index, lease);
@@ -384,7 +385,7 @@ impl Control {
         if let Some(context) = leader.granter.begin_round(now, leader.is_confirmed) {
             self.consensus.read_index(context);
         }
-        let (lease, waits) = (self.lease(), holds(Rule::NewLeaderWaits));
+        let (lease, waits) = (self.lease(), is_enforced(Rule::NewLeaderWaits));
         let Some(leader) = &mut self.leader else { return };
         let confirmed = leader.granter.take_confirmed(applied);
         if !confirmed.is_empty() && !leader.is_confirmed {
@@ -416,8 +417,8 @@ impl Control {
 
     fn answer_ask(&mut self, peer: Peer, number: u64, index: LogIndex) {
         let Some(map) = self.map.clone() else { return };
-        let grants_to_all = !holds(Rule::NoLeaseAfterDeathProposed);
-        let is_same = |it: &Member| it.peer() == peer || !holds(Rule::BootsDiffer);
+        let grants_to_all = !is_enforced(Rule::NoLeaseAfterDeathProposed);
+        let is_same = |it: &Member| it.peer() == peer || !is_enforced(Rule::BootsDiffer);
         let is_member = map.member(peer.id).is_some_and(is_same);
         let Some(leader) = &mut self.leader else { return };
         if leader.granter.is_condemned(peer.id) && !grants_to_all {

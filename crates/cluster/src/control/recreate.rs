@@ -13,8 +13,8 @@ use crate::Moment;
 use crate::consensus::LogEntry;
 use crate::map::{Change, LogIndex, Map, NodeId, Peer, RecreateSource};
 
-/// Interval between a node's offers of copies.
-const OFFER_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval between a node's reports of the copies it has kept.
+const KEPT_COPIES_INTERVAL: Duration = Duration::from_secs(1);
 /// Multiple of `lost-after` that a lone node with data on its disk gets to read it.
 const READING_TIMES: u32 = 20;
 /// Maximum interval between announcements of a process that is loading.
@@ -52,14 +52,14 @@ pub(super) struct LostBuckets {
     /// Time since when each absent node is awaited with each bucket, as far as this leader has seen.
     awaited: BTreeMap<(NodeId, Hashmask), Moment>,
     awaited_due: Moment,
-    offers: BTreeMap<Peer, Vec<KeptCopy>>,
+    kept_copies: BTreeMap<Peer, Vec<KeptCopy>>,
     /// Time at which each of these last announced that it is back and still loads its data.
     loading: BTreeMap<NodeId, Moment>,
 }
 
-/// The copies this node could bring back, and the time of its next offer.
+/// The copies this node could bring back, and the time of its next report of them.
 #[derive(Default)]
-pub(super) struct Offers {
+pub(super) struct OwnKeptCopies {
     mine: Vec<KeptCopy>,
     again_at: Moment,
     /// True if this process knows which copies it has.
@@ -70,11 +70,11 @@ pub(super) struct Offers {
     pub(super) brought: Vec<Hashmask>,
 }
 
-impl Offers {
+impl OwnKeptCopies {
     /// Returns whether there is a copy of the bucket that was not handed over.
     pub(super) fn has_left(&self, bucket: Hashmask) -> bool {
         let is_brought = self.brought.iter().any(|it| contains(*it, bucket));
-        !is_brought && self.mine.iter().any(|offer| contains(offer.bucket, bucket))
+        !is_brought && self.mine.iter().any(|copy| contains(copy.bucket, bucket))
     }
 }
 
@@ -86,11 +86,11 @@ impl LostBuckets {
             self.since.entry(bucket).or_insert(now);
         }
         if self.since.is_empty() {
-            self.offers.clear();
+            self.kept_copies.clear();
             self.loading.clear();
         }
         let is_member = |peer: &Peer| map.member(peer.id).is_some_and(|it| it.peer() == *peer);
-        self.offers.retain(|peer, _| is_member(peer));
+        self.kept_copies.retain(|peer, _| is_member(peer));
     }
 
     /// Records that a process of this node is back, and does not hold its data yet.
@@ -119,11 +119,11 @@ impl LostBuckets {
         Some(Change::KeptCopiesHandedOver { node, buckets })
     }
 
-    /// Returns the offered copies of this bucket, with the nodes that offer them.
-    fn offered(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &KeptCopy)> + use<'_> {
-        self.offers.iter().filter_map(move |(peer, offers)| {
-            let offer = offers.iter().find(|offer| contains(offer.bucket, bucket))?;
-            Some((peer.id, offer))
+    /// Returns the kept copies of this bucket, with the nodes that have them.
+    fn kept_by(&self, bucket: Hashmask) -> impl Iterator<Item = (NodeId, &KeptCopy)> + use<'_> {
+        self.kept_copies.iter().filter_map(move |(peer, copies)| {
+            let copy = copies.iter().find(|copy| contains(copy.bucket, bucket))?;
+            Some((peer.id, copy))
         })
     }
 
@@ -136,10 +136,10 @@ impl LostBuckets {
     /// Returns the node and the data to recreate a bucket from, if it is time for that.
     fn source(&self, map: &Map, bucket: Hashmask, now: Moment) -> Option<(NodeId, RecreateSource)> {
         let last = map.lost().find(|(lost, _)| *lost == bucket).map(|(_, holders)| holders)?;
-        let is_last = |(node, offer): &(NodeId, &KeptCopy)| {
-            offer.kept == Freshness::AsItWas && last.contains(node)
+        let is_last = |(node, copy): &(NodeId, &KeptCopy)| {
+            copy.kept == Freshness::AsItWas && last.contains(node)
         };
-        if let Some((node, _)) = best(self.offered(bucket).filter(is_last)) {
+        if let Some((node, _)) = best(self.kept_by(bucket).filter(is_last)) {
             return Some((node, RecreateSource::OwnData));
         }
         if self.is_loaded_by(last, now) {
@@ -150,7 +150,7 @@ impl LostBuckets {
         if map.settings().lost_after.is_none_or(|after| waited < after * times) {
             return None;
         }
-        let best = best(self.offered(bucket));
+        let best = best(self.kept_by(bucket));
         let emptiest = || {
             let able = map.members().iter().zip(map.loads()).filter(|(it, _)| it.weight > 0);
             // A node that has yet to bring something would discard the data on its disk as soon as it
@@ -166,9 +166,9 @@ impl LostBuckets {
 
 /// Returns the copy with the longest history.
 fn best<'a>(
-    offers: impl Iterator<Item = (NodeId, &'a KeptCopy)>,
+    copies: impl Iterator<Item = (NodeId, &'a KeptCopy)>,
 ) -> Option<(NodeId, &'a KeptCopy)> {
-    offers.min_by_key(|(node, offer)| (offer.kept, Reverse(offer.position), *node))
+    copies.min_by_key(|(node, copy)| (copy.kept, Reverse(copy.position), *node))
 }
 
 /// Returns whether `part` equals `whole` or is a part of it.
@@ -227,42 +227,46 @@ impl Control {
 
     /// Records the copies that this process has found on its disk. They only count for buckets that all
     /// others have lost.
-    pub(super) fn on_found(&mut self, offers: Vec<KeptCopy>) {
-        self.offers =
-            Offers { mine: offers, again_at: self.now, is_told: true, ..Offers::default() };
+    pub(super) fn on_found(&mut self, copies: Vec<KeptCopy>) {
+        self.own_kept = OwnKeptCopies {
+            mine: copies,
+            again_at: self.now,
+            is_told: true,
+            ..OwnKeptCopies::default()
+        };
     }
 
-    /// Withdraws offers of buckets that others hold and that are not reserved for this node: they are
+    /// Withdraws copies of buckets that others hold and that are not reserved for this node: they are
     /// of no use any more.
-    pub(super) fn withdraw_offers(&mut self, map: &Map) {
-        if self.offers.mine.is_empty() || !self.is_member() {
+    pub(super) fn forget_unwanted_copies(&mut self, map: &Map) {
+        if self.own_kept.mine.is_empty() || !self.is_member() {
             return;
         }
         let me = self.me.id;
         let kept = map.away().filter(|(node, _)| *node == me).flat_map(|(_, away)| &away.buckets);
         let lost = map.lost().map(|(bucket, _)| bucket);
         let wanted: Vec<Hashmask> = kept.copied().chain(lost).chain(map.awaited_of(me)).collect();
-        let is_wanted = |offer: &KeptCopy| wanted.iter().any(|it| contains(offer.bucket, *it));
-        self.offers.mine.retain(is_wanted);
+        let is_wanted = |copy: &KeptCopy| wanted.iter().any(|it| contains(copy.bucket, *it));
+        self.own_kept.mine.retain(is_wanted);
     }
 
-    pub(super) fn offer_copies(&mut self) {
+    pub(super) fn report_kept_copies(&mut self) {
         let is_lost = self.map.as_ref().is_some_and(|map| map.lost().next().is_some());
-        if !is_lost || self.offers.mine.is_empty() || self.now < self.offers.again_at {
+        if !is_lost || self.own_kept.mine.is_empty() || self.now < self.own_kept.again_at {
             return;
         }
-        self.offers.again_at = self.now + OFFER_INTERVAL;
-        let offers = self.offers.mine.clone();
+        self.own_kept.again_at = self.now + KEPT_COPIES_INTERVAL;
+        let copies = self.own_kept.mine.clone();
         match self.consensus.leader() {
-            Some(leader) if leader == self.me.id => self.on_kept_copies(self.me.peer(), offers),
-            Some(leader) => self.send(leader, Message::KeptCopies(offers)),
+            Some(leader) if leader == self.me.id => self.on_kept_copies(self.me.peer(), copies),
+            Some(leader) => self.send(leader, Message::KeptCopies(copies)),
             None => {}
         }
     }
 
-    pub(super) fn on_kept_copies(&mut self, from: Peer, offers: Vec<KeptCopy>) {
+    pub(super) fn on_kept_copies(&mut self, from: Peer, copies: Vec<KeptCopy>) {
         if let Some(leader) = &mut self.leader {
-            leader.lost.offers.insert(from, offers);
+            leader.lost.kept_copies.insert(from, copies);
         }
     }
 }
@@ -289,8 +293,8 @@ mod tests {
         let (mut lost, at) = (LostBuckets::default(), Moment::START + Duration::from_secs(1));
         lost.follow(&map, at);
         for (id, position) in [(2, (LogIndex(1), 9)), (3, (LogIndex(2), 1))] {
-            let offer = KeptCopy { bucket, kept: Freshness::AsItWas, position };
-            lost.offers.insert(member(id).peer(), vec![offer]);
+            let copy = KeptCopy { bucket, kept: Freshness::AsItWas, position };
+            lost.kept_copies.insert(member(id).peer(), vec![copy]);
         }
         assert_eq!(lost.source(&map, bucket, at), None, "the last holder may come back");
         let later = at + Duration::from_secs(31);

@@ -13,13 +13,13 @@ impl Control {
     /// Hands over the awaited data of this process, or reports that it has none.
     pub(super) fn hand_over_former_data(&mut self) {
         let Some(map) = self.map.as_ref().filter(|_| self.yielding.is_none()) else { return };
-        if !self.offers.is_told || self.offers.is_bringing || !self.is_member() {
+        if !self.own_kept.is_told || self.own_kept.is_bringing || !self.is_member() {
             return;
         }
         let me = self.me.id;
         let is_left = |bucket: &Hashmask| {
             let is_held = map.bucket(*bucket).is_some_and(|known| known.is_held_by(me));
-            !is_held && self.offers.has_left(*bucket)
+            !is_held && self.own_kept.has_left(*bucket)
         };
         let (left, mut done): (Vec<_>, Vec<_>) = map.awaited_of(me).partition(is_left);
         if !done.is_empty() {
@@ -27,7 +27,7 @@ impl Control {
             self.propose(None, vec![Change::KeptCopiesHandedOver { node: me, buckets: done }]);
         }
         if !left.is_empty() {
-            self.offers.is_bringing = true;
+            self.own_kept.is_bringing = true;
             self.out.push(Action::Bring { buckets: left });
         }
     }
@@ -35,7 +35,7 @@ impl Control {
     /// Records that the primaries of these buckets have this process's data; the others are tried
     /// again.
     pub(super) fn on_brought(&mut self, buckets: Vec<Hashmask>) {
-        self.offers.is_bringing = false;
-        self.offers.brought.extend(buckets);
+        self.own_kept.is_bringing = false;
+        self.own_kept.brought.extend(buckets);
     }
 }

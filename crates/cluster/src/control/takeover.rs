@@ -10,7 +10,7 @@ use super::{Answer, Control};
 use crate::Moment;
 use crate::consensus::Payload;
 use crate::map::{Change, Map, Member, NodeId};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// The time this node last heard from the others, and the time it lost its lease.
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl Control {
         };
         is_pair
             && map.members().iter().map(|member| member.id).eq(configuration.voters.iter().copied())
-            && (!holds(Rule::NoThirdInTheLog)
+            && (!is_enforced(Rule::NoThirdInTheLog)
                 || !self.consensus.undecided().any(|entry| is_undecided(&entry.payload)))
             && self.now >= self.contact.last + patience(self.lease())
     }

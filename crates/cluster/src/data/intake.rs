@@ -277,7 +277,7 @@ impl Intake {
         }
         let is_held = |slot| apply_context.plane.with_slot(slot, |state| state.replica.holds());
         if slots_of(hashmask).any(is_held) {
-            self.refuse_fill(fill); // Duties are briefly ahead of the published map.
+            self.refuse_fill(fill); // Roles are briefly ahead of the published map.
             return FrameOutcome::Done;
         }
         let kept_in = apply_context.plane.kept_in();

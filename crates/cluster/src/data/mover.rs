@@ -99,8 +99,8 @@ pub enum Report {
 }
 
 /// Number of bytes of a fill that are assembled before they are sent and other threads may run. On a busy
-/// machine a turn of the other threads takes milliseconds, so several small slots share one.
-const TURN_BYTES: u64 = 16 * 1024;
+/// machine the others then run for milliseconds, so several small slots are sent between two such pauses.
+const YIELD_BYTES: u64 = 16 * 1024;
 /// Interval between checks for backups that fall behind.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time after which a backup that was announced as the next primary redirects commands again. Normally the next map
@@ -144,8 +144,8 @@ pub struct Mover {
     /// Accounting for the bandwidth cap: start of the period, and bytes sent since.
     period_start: Moment,
     period_bytes: u64,
-    /// Bytes of fills sent since other threads had their turn.
-    turn: u64,
+    /// Bytes of fills sent since other threads could run.
+    unyielded_bytes: u64,
     tombstones: TombstoneLimits,
     /// Totals of all fills.
     sent: Sent,
@@ -164,7 +164,7 @@ impl Mover {
             window: Window::default(),
             period_start: now,
             period_bytes: 0,
-            turn: 0,
+            unyielded_bytes: 0,
             tombstones: TombstoneLimits::default(),
             sent: Sent::default(),
         }

@@ -361,7 +361,7 @@ fn a_filled_slot_is_the_same_whatever_was_written_meanwhile() {
         assert!(matches!(received, None | Some(Received::Applied)), "{received:?}");
         assert!(pair.same(), "with chance {chance}");
         assert!(pair.fill.as_ref().unwrap().has_ended());
-        assert!(matches!(pair.primary.replica.sync_state(LINK), Some(SyncState::Backup { .. })));
+        assert!(matches!(pair.primary.replica.sync_state(LINK), Some(SyncState::Awaited { .. })));
     }
 }
 

@@ -12,7 +12,7 @@ use placement::Hashmask;
 use serde::{Deserialize, Serialize};
 
 use super::{Bucket, ChangeOutcome, LeaveWay, LogIndex, Map, NodeId, Peer};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// A node that has left for a while, or is back and does not hold all its buckets again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Map {
     /// Returns a bucket that would have too few copies without this node: fewer than the settings ask
     /// for on the nodes that stay.
     pub fn bucket_that_needs(&self, node: NodeId) -> Option<&Bucket> {
-        if !holds(Rule::CopiesBeforeLeave) {
+        if !is_enforced(Rule::CopiesBeforeLeave) {
             return None;
         }
         let stay = self.members.iter().filter(|member| member.weight > 0 && member.id != node);

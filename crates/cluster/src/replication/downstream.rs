@@ -2,7 +2,7 @@
 
 use store::{Effect, ScanPosition, Version};
 
-use super::list_copy::{ListCopies, Share};
+use super::list_copy::{ListCopies, NeededPart};
 use super::{FrameNumber, LinkId, Wait};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,13 +32,13 @@ pub enum SyncState {
     Whole,
     /// In the wait set: no reply leaves before it has acknowledged `last`, the last frame of this slot; zero if that
     /// is known to be acknowledged.
-    Backup { last: FrameNumber },
+    Awaited { last: FrameNumber },
 }
 
 impl Downstream {
     /// Creates a downstream to a node that is in sync; `last` is the last frame on the link so far.
     pub(crate) fn backup(link: LinkId, last: FrameNumber) -> Downstream {
-        let sync_state = SyncState::Backup { last: NO_FRAME };
+        let sync_state = SyncState::Awaited { last: NO_FRAME };
         Downstream { link, sync_state, since: last, refused: NO_FRAME, list_copies: None }
     }
 
@@ -66,13 +66,13 @@ impl Downstream {
     /// Returns whether replies wait for this downstream.
     #[inline]
     pub fn is_in_wait_set(&self) -> bool {
-        matches!(self.sync_state, SyncState::Backup { .. })
+        matches!(self.sync_state, SyncState::Awaited { .. })
     }
 
     /// Records that a frame of this slot was sent.
     #[inline]
     pub(crate) fn sent(&mut self, number: FrameNumber) {
-        if let SyncState::Backup { last } = &mut self.sync_state {
+        if let SyncState::Awaited { last } = &mut self.sync_state {
             *last = number;
         }
     }
@@ -125,14 +125,14 @@ impl Downstream {
         self.list_copies = None;
     }
 
-    /// Returns the share of an effect on a large container that the other end needs.
-    pub(crate) fn share(&mut self, key: &[u8], effect: &Effect<'_>) -> Share {
-        self.list_copies.as_mut().map_or(Share::All, |copies| copies.share(key, effect))
+    /// Returns the part of an effect on a large container that the other end needs.
+    pub(crate) fn needed_part(&mut self, key: &[u8], effect: &Effect<'_>) -> NeededPart {
+        self.list_copies.as_mut().map_or(NeededPart::All, |copies| copies.needed_part(key, effect))
     }
 
     /// Puts the downstream in the wait set: replies wait until it has acknowledged all frames up to this one.
     pub(crate) fn join_wait_set(&mut self, last: FrameNumber) {
-        self.sync_state = SyncState::Backup { last };
+        self.sync_state = SyncState::Awaited { last };
     }
 
     /// Records a refusal. Returns false if it belongs to an earlier downstream.
@@ -140,7 +140,7 @@ impl Downstream {
         let concerns = frame > self.since;
         if concerns {
             self.refused = self.refused().map_or(frame, |known| known.min(frame));
-            if let SyncState::Backup { last } = &mut self.sync_state {
+            if let SyncState::Awaited { last } = &mut self.sync_state {
                 *last = frame.max(*last);
             }
         }
@@ -171,13 +171,13 @@ impl Downstream {
     /// of a slot at rest need not look up its link, which is a tenth of their cost.
     #[inline]
     pub(crate) fn is_awaited(&mut self, acked: impl FnOnce(LinkId) -> FrameNumber) -> bool {
-        let SyncState::Backup { last } = &self.sync_state else { return false };
+        let SyncState::Awaited { last } = &self.sync_state else { return false };
         if *last == NO_FRAME {
             return false;
         }
         let lags = self.lags(acked(self.link));
         if !lags {
-            self.sync_state = SyncState::Backup { last: NO_FRAME };
+            self.sync_state = SyncState::Awaited { last: NO_FRAME };
         }
         lags
     }
@@ -186,10 +186,10 @@ impl Downstream {
     #[inline]
     pub(crate) fn wait(&self, acked: FrameNumber) -> Option<Wait> {
         match self.sync_state {
-            SyncState::Backup { last } if self.acked(acked) < last => {
+            SyncState::Awaited { last } if self.acked(acked) < last => {
                 Some(Wait { link: self.link, number: last })
             }
-            SyncState::Backup { .. }
+            SyncState::Awaited { .. }
             | SyncState::NotBegun
             | SyncState::Partly { .. }
             | SyncState::Whole => None,

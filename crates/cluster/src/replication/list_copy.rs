@@ -19,8 +19,8 @@ struct ListCopy {
     sent: usize,
 }
 
-/// The share of an effect that a downstream needs.
-pub(crate) enum Share {
+/// The part of an effect that a downstream needs.
+pub(crate) enum NeededPart {
     Nothing,
     All,
     /// Only these ranges of `Effect::RemoveElements`.
@@ -47,14 +47,16 @@ impl ListCopies {
         self.0.retain(|copy| copy.key != key);
     }
 
-    /// Returns the share of an effect on this key that the taker needs, and moves the resume point.
-    pub(super) fn share(&mut self, key: &[u8], effect: &Effect<'_>) -> Share {
-        let Some(copy) = self.0.iter_mut().find(|copy| copy.key == key) else { return Share::All };
+    /// Returns the part of an effect on this key that the taker needs, and moves the resume point.
+    pub(super) fn needed_part(&mut self, key: &[u8], effect: &Effect<'_>) -> NeededPart {
+        let Some(copy) = self.0.iter_mut().find(|copy| copy.key == key) else {
+            return NeededPart::All;
+        };
         match effect {
             Effect::InsertElements { index, elements, .. } => copy.insert(*index, elements),
-            Effect::SetElement { index, .. } => share_if(*index < copy.sent),
+            Effect::SetElement { index, .. } => all_if(*index < copy.sent),
             Effect::RemoveElements { ranges, .. } => copy.remove(ranges),
-            Effect::Expire { .. } | Effect::Mark { .. } => share_if(copy.sent > 0),
+            Effect::Expire { .. } | Effect::Mark { .. } => all_if(copy.sent > 0),
             // The key has a new value, which the taker gets as a whole.
             Effect::Put { .. }
             | Effect::Append { .. }
@@ -70,22 +72,22 @@ impl ListCopies {
             | Effect::Clear
             | Effect::SwapDatabases { .. } => {
                 self.end(key);
-                Share::All
+                NeededPart::All
             }
         }
     }
 }
 
 impl ListCopy {
-    fn insert(&mut self, index: usize, elements: &[u8]) -> Share {
+    fn insert(&mut self, index: usize, elements: &[u8]) -> NeededPart {
         let is_sent = index < self.sent;
         if is_sent {
             self.sent += Row::new(elements, 1).len();
         }
-        share_if(is_sent)
+        all_if(is_sent)
     }
 
-    fn remove(&mut self, ranges: &[u8]) -> Share {
+    fn remove(&mut self, ranges: &[u8]) -> NeededPart {
         let mut shipped = ListRanges::default();
         let mut removed = 0;
         for range in ListRanges::read(ranges).take_while(|range| range.start < self.sent) {
@@ -94,10 +96,14 @@ impl ListCopy {
             shipped.push(range.start..end);
         }
         self.sent -= removed;
-        if removed == 0 || self.sent == 0 { Share::Nothing } else { Share::Ranges(shipped) }
+        if removed == 0 || self.sent == 0 {
+            NeededPart::Nothing
+        } else {
+            NeededPart::Ranges(shipped)
+        }
     }
 }
 
-fn share_if(is_needed: bool) -> Share {
-    if is_needed { Share::All } else { Share::Nothing }
+fn all_if(is_needed: bool) -> NeededPart {
+    if is_needed { NeededPart::All } else { NeededPart::Nothing }
 }

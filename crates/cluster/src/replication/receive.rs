@@ -7,7 +7,7 @@ use store::{Applied, DecodeError, Recorded, Seed, SlotTable, Touch, Version, dec
 use super::frame::Position;
 use super::replica::SlotReplica;
 use crate::map::LogIndex;
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// The outcome of a frame.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,11 +43,11 @@ impl ReceivingSlot<'_> {
         if reign > known_reign {
             return Err(Received::Early);
         }
-        if reign < known_reign && holds(Rule::ReignCheck) || !self.replica.takes_in() {
+        if reign < known_reign && is_enforced(Rule::ReignCheck) || !self.replica.takes_in() {
             return Err(Received::Refused(known_reign));
         }
         let here = self.position();
-        if here == from || !holds(Rule::PositionCheck) && here.version < to {
+        if here == from || !is_enforced(Rule::PositionCheck) && here.version < to {
             return Ok(());
         }
         let known = here.reign == reign && here.version >= to;
@@ -61,13 +61,9 @@ impl ReceivingSlot<'_> {
             return Received::Early;
         }
         let is_copy = reign == known_reign && self.replica.is_backup();
-        let is_there = self.position() == position || !holds(Rule::PositionCheck);
+        let is_there = self.position() == position || !is_enforced(Rule::PositionCheck);
         let same = is_copy && is_there;
         if same { Received::Known } else { Received::Refused(known_reign) }
-    }
-
-    fn moved_to(&mut self, reign: LogIndex) {
-        self.replica.written_by(reign);
     }
 }
 
@@ -109,7 +105,7 @@ pub fn receive_effects(
     if let Some(past) = receiver.replica.past_mut() {
         past.note(unit, receiver.table, receiver.seed);
     }
-    receiver.moved_to(reign);
+    receiver.replica.written_by(reign);
     Received::Applied
 }
 
@@ -193,7 +189,7 @@ pub fn receive_images(
         }
     }
     receiver.table.advance_to(to);
-    receiver.moved_to(reign);
+    receiver.replica.written_by(reign);
     Received::Applied
 }
 

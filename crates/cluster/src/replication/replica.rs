@@ -19,7 +19,7 @@ use store::{SlotTable, Version};
 use super::downstream::{Downstream, SyncState};
 use super::{FrameNumber, LinkId, LinkProgress, Past, Position};
 use crate::map::{Bucket, LogIndex, NodeId};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
@@ -191,7 +191,8 @@ impl SlotReplica {
                 self.end_reign(links);
             }
             let reconciles = if goes_on { self.role == Role::Reconciling } else { inherits };
-            let reconciles = reconciles && !bucket.backups().is_empty() && holds(Rule::Comparison);
+            let reconciles =
+                reconciles && !bucket.backups().is_empty() && is_enforced(Rule::Comparison);
             self.role = if reconciles { Role::Reconciling } else { Role::Serving };
             self.feed_backups(bucket, fill_to, links);
         } else {
@@ -374,7 +375,7 @@ impl SlotReplica {
     /// Records that the other end of the link has refused this frame of the slot. Returns false if that does
     /// not matter: nothing is sent there any more, or the frame is older than this downstream.
     pub fn note_refused(&mut self, link: LinkId, frame: FrameNumber) -> bool {
-        holds(Rule::RefusalCheck)
+        is_enforced(Rule::RefusalCheck)
             && self.downstream_mut(link).is_some_and(|downstream| downstream.refuse(frame))
     }
 

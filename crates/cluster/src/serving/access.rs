@@ -1,7 +1,7 @@
 //! Access to one slot: a command may run now, must wait, or is redirected to another node.
 
 use crate::replication::{LinkId, Role, SlotReplica, SyncState};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// A command's requirements on a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl SlotReplica {
                 SlotAccess::Park(Obstacle::Copies)
             }
             Role::Serving => SlotAccess::Run,
-            Role::Paused if !holds(Rule::HandoverWait) => SlotAccess::Run,
+            Role::Paused if !is_enforced(Rule::HandoverWait) => SlotAccess::Run,
             Role::Paused | Role::Reconciling | Role::PromotionPending => {
                 SlotAccess::Park(Obstacle::Handover)
             }
@@ -67,6 +67,6 @@ impl SlotReplica {
     }
 
     fn lacks_copies(&self, wanted: usize) -> bool {
-        1 + self.wait_set().count() < wanted && holds(Rule::CopiesWait)
+        1 + self.wait_set().count() < wanted && is_enforced(Rule::CopiesWait)
     }
 }

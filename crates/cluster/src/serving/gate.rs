@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use super::ticket::{ReplyVerdict, Ticket};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
-/// Holds the replies of a connection. `P` is a position in the connection's output.
+/// Holds the replies of a connection. `P` is a mark in the connection's output.
 pub struct ReplyGate<P> {
-    /// Tickets, sorted by position. A reply that depends on several slots has several at one position.
+    /// Tickets, sorted by mark. A reply that depends on several slots has several at one mark.
     withheld: VecDeque<(P, Ticket)>,
     /// True if there are replies that are valid only if this node holds a lease when they leave.
     relies_on_lease: bool,
@@ -36,7 +36,7 @@ impl<P: Copy> ReplyGate<P> {
 
     /// Holds the output from `from` on until all tickets allow it to leave.
     pub fn withhold(&mut self, from: P, tickets: impl IntoIterator<Item = Ticket>) {
-        let first_only = !holds(Rule::TicketPerSlot);
+        let first_only = !is_enforced(Rule::TicketPerSlot);
         let count = if first_only { 1 } else { usize::MAX };
         self.withheld.extend(tickets.into_iter().take(count).map(|ticket| (from, ticket)));
     }
@@ -63,7 +63,7 @@ impl<P: Copy> ReplyGate<P> {
     /// leave.
     #[inline]
     pub fn check_lease(&mut self, has_lease: bool) -> Result<(), Aborted> {
-        if self.relies_on_lease && !has_lease && holds(Rule::LeaseCheck) {
+        if self.relies_on_lease && !has_lease && is_enforced(Rule::LeaseCheck) {
             return Err(Aborted);
         }
         self.relies_on_lease = !self.withheld.is_empty();

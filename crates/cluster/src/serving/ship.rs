@@ -10,8 +10,8 @@ use store::{Effect, Key, Recorded, ScanPosition, Seed, SlotTable, Version};
 
 use crate::map::LogIndex;
 use crate::replication::{
-    Downstream, Frame, FrameNumber, LinkId, Position, RecordedUnit, Share, SlotReplica, SyncState,
-    write_change, write_image,
+    Downstream, Frame, FrameNumber, LinkId, NeededPart, Position, RecordedUnit, SlotReplica,
+    SyncState, write_change, write_image,
 };
 
 /// Approximate size of a frame of images. Each frame is applied separately: nobody reads a slot that is partly
@@ -32,7 +32,7 @@ pub fn ship(
     for downstream in replica.downstreams_mut() {
         let number = match downstream.sync_state() {
             SyncState::NotBegun => continue,
-            SyncState::Whole | SyncState::Backup { .. } => {
+            SyncState::Whole | SyncState::Awaited { .. } => {
                 push(downstream.link(), &Frame::Effects { reign, written_in, unit })
             }
             SyncState::Partly { reached, .. } => {
@@ -103,14 +103,14 @@ impl PartlySent<'_> {
         }
     }
 
-    /// Appends the unit's effects on this key, or their shares that the other end needs.
+    /// Appends the unit's effects on this key, or the parts of them that the other end needs.
     fn write_changes(&mut self, key: &Key<'_>, out: &mut Vec<u8>) {
         let mut rest = self.unit;
         while !rest.is_empty() {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
             if key_of(&recorded.effect).is_some_and(|other| is_same(&other, key)) {
-                self.write_share(key, &recorded, out);
+                self.write_needed_part(key, &recorded, out);
             }
             rest = behind;
         }
@@ -118,11 +118,11 @@ impl PartlySent<'_> {
 }
 
 impl PartlySent<'_> {
-    fn write_share(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
-        match self.downstream.share(&key.name(), &recorded.effect) {
-            Share::Nothing => {}
-            Share::All => write_change(recorded, out),
-            Share::Ranges(ranges) => {
+    fn write_needed_part(&mut self, key: &Key<'_>, recorded: &Recorded<'_>, out: &mut Vec<u8>) {
+        match self.downstream.needed_part(&key.name(), &recorded.effect) {
+            NeededPart::Nothing => {}
+            NeededPart::All => write_change(recorded, out),
+            NeededPart::Ranges(ranges) => {
                 let effect = Effect::RemoveElements { key: *key, ranges: ranges.row() };
                 write_change(&Recorded { effect, ..*recorded }, out);
             }

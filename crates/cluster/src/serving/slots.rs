@@ -20,7 +20,7 @@ use super::lines;
 use super::ship::ship;
 use super::ticket::{AckEpoch, Ticket};
 use crate::replication::{Frame, FrameNumber, LinkId, LinkProgress, SlotReplica, SlotState};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// The locks, links and counters that serving depends on.
 pub trait ServingPlane: LinkProgress {
@@ -180,8 +180,8 @@ pub struct ServedSlots<'a, 'e, P: ServingPlane + 'a> {
     plane: &'a P,
     held: LockedSet<'a, P>,
     effects: &'e mut EffectLog,
-    walk: HandoverPolicy,
-    walks: WalkedCopies,
+    handover_policy: HandoverPolicy,
+    walked_copies: WalkedCopies,
     /// Requirements on a slot that is to be changed.
     need: Need,
     waits_for_backups: bool,
@@ -367,8 +367,12 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
             plane,
             held: locked.held,
             effects,
-            walk: if access.only_reads { HandoverPolicy::Reads } else { HandoverPolicy::Changes },
-            walks: access.walks,
+            handover_policy: if access.only_reads {
+                HandoverPolicy::Reads
+            } else {
+                HandoverPolicy::Changes
+            },
+            walked_copies: access.walks,
             need: Need { reads_copy: false, ..access.need },
             waits_for_backups: access.waits_for_backups,
             reshaped: false,
@@ -387,7 +391,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the first slot that a walk had to skip: its work is incomplete.
     pub fn left_out(&self) -> Option<(Slot, Obstacle)> {
-        match self.walk {
+        match self.handover_policy {
             HandoverPolicy::Reads | HandoverPolicy::Changes => None,
             HandoverPolicy::LeftOut(slot, obstacle) => Some((slot, obstacle)),
         }
@@ -404,8 +408,10 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     }
 
     fn is_visible(&mut self, slot: Slot) -> bool {
-        match self.walk {
-            HandoverPolicy::Reads => self.walks.includes(&state_in(&mut self.held, slot).replica),
+        match self.handover_policy {
+            HandoverPolicy::Reads => {
+                self.walked_copies.includes(&state_in(&mut self.held, slot).replica)
+            }
             HandoverPolicy::Changes | HandoverPolicy::LeftOut(..) => self.may_change(slot),
         }
     }
@@ -426,13 +432,14 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         match state_in(&mut self.held, slot).replica.access(self.need) {
             SlotAccess::Run => true,
             SlotAccess::Redirect => {
-                !holds(Rule::PrimaryExpires) && state_in(&mut self.held, slot).replica.is_backup()
+                !is_enforced(Rule::PrimaryExpires)
+                    && state_in(&mut self.held, slot).replica.is_backup()
             }
             SlotAccess::Park(obstacle) => {
-                if self.walk == HandoverPolicy::Changes
+                if self.handover_policy == HandoverPolicy::Changes
                     && matches!(self.held, LockedSet::AsNeeded(_))
                 {
-                    self.walk = HandoverPolicy::LeftOut(slot, obstacle);
+                    self.handover_policy = HandoverPolicy::LeftOut(slot, obstacle);
                 }
                 false
             }
@@ -519,8 +526,9 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         if let LockedSet::Several(states) = &self.held {
             // The changes of this very command (an EXEC) are not published yet.
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
-            let occupied =
-                |state: &SlotState| self.walks.includes(&state.replica) && !state.table.is_empty();
+            let occupied = |state: &SlotState| {
+                self.walked_copies.includes(&state.replica) && !state.table.is_empty()
+            };
             return behind.iter().find(|(_, state)| occupied(state)).map(|(slot, _)| *slot);
         }
         self.publish_counts();
@@ -532,7 +540,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
         if let LockedSet::Several(states) = &self.held {
             let behind = &states[states.partition_point(|(slot, _)| *slot < from)..];
             let is_wanted = |state: &SlotState| {
-                self.walks.includes(&state.replica) && state.table.has_other_databases()
+                self.walked_copies.includes(&state.replica) && state.table.has_other_databases()
             };
             return behind.iter().find(|(_, state)| is_wanted(state)).map(|(slot, _)| *slot);
         }
@@ -542,7 +550,7 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
 
     /// Returns the number of keys in a slot.
     pub fn len(&mut self, slot: Slot) -> usize {
-        let is_published = self.walks == WalkedCopies::Primaries;
+        let is_published = self.walked_copies == WalkedCopies::Primaries;
         if !is_published || matches!(self.held, LockedSet::Several(_)) {
             return self.table(slot).len();
         }
@@ -553,7 +561,8 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Returns the number of keys that this node serves.
     pub fn key_count(&mut self) -> usize {
         if let LockedSet::Several(states) = &self.held {
-            let mine = states.iter().filter(|(_, state)| self.walks.includes(&state.replica));
+            let mine =
+                states.iter().filter(|(_, state)| self.walked_copies.includes(&state.replica));
             return mine.map(|(_, state)| state.table.len()).sum();
         }
         self.publish_counts();

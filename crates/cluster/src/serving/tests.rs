@@ -60,6 +60,12 @@ impl ServingPlane for Desk {
         cell.borrow_mut()
     }
 
+    /// A slot that the test has locked is held by a script that has run for too long.
+    fn lock_unless_busy(&self, slot: Slot) -> Option<RefMut<'_, SlotState>> {
+        let state = self.slots.borrow().get(&slot).copied()?;
+        state.try_borrow_mut().ok()
+    }
+
     fn seed(&self) -> &Seed {
         &self.seed
     }
@@ -189,11 +195,7 @@ impl Desk {
     }
 
     fn judge(&self, ticket: &mut Ticket) -> ReplyVerdict {
-        let acked = |link| self.acked(link);
-        ticket.judge_quickly(acked, || self.ack_epoch()).unwrap_or_else(|| {
-            let state = self.lock_slot(ticket.slot());
-            ticket.judge(&state.replica, self.ack_epoch(), acked)
-        })
+        ticket.judge_on(self)
     }
 
     fn release(&self, tickets: &Tickets) -> Result<bool, Aborted> {
@@ -224,6 +226,24 @@ fn a_reply_waits_for_the_backup_and_not_for_one_that_was_dropped() {
     assert_eq!(desk.release(&tickets), Ok(false));
     desk.map_says("a", REIGN, &[ME]);
     assert_eq!(desk.release(&tickets), Ok(true), "the backup is out of the map");
+}
+
+/// A thread that waited for the slot would keep its other clients waiting, and SCRIPT KILL.
+#[test]
+fn a_reply_and_wait_do_not_wait_for_the_lock_that_a_slow_script_holds() {
+    let desk = Desk::new();
+    desk.serves(&[("a", FIRST)]);
+    let tickets = desk.write(&["a"]);
+    desk.ack(FIRST, 1);
+    desk.map_says("b", REIGN, &[ME]);
+    let mut written = WrittenSlots::default();
+    written.note(&[Slot::of(b"a")]);
+    let script = desk.lock_slot(Slot::of(b"a"));
+    assert_eq!(desk.release(&tickets), Ok(false), "the slot must be checked");
+    assert_eq!(written.backups(&desk, true), 0, "as many as are known");
+    drop(script);
+    assert_eq!(desk.release(&tickets), Ok(true));
+    assert_eq!(written.backups(&desk, true), 1);
 }
 
 #[test]

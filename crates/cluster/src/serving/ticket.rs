@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::slots::ServingPlane;
 use crate::map::LogIndex;
 use crate::replication::{FrameNumber, LinkId, SlotReplica, Wait};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// A reply's wait for one slot, created under the slot's lock when a command has run (`SlotReplica::ticket`). A reply
 /// that depends on several slots has one for each.
@@ -59,7 +59,7 @@ impl SlotReplica {
         epoch: AckEpoch,
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> Option<Ticket> {
-        if self.downstreams().is_empty() || !holds(Rule::BackupWait) {
+        if self.downstreams().is_empty() || !is_enforced(Rule::BackupWait) {
             return None; // Always the case on a node without a cluster.
         }
         let waits: SmallVec<[Wait; 1]> = self
@@ -79,12 +79,12 @@ impl Ticket {
     }
 
     /// Judges a reply that waits with this ticket: by acknowledgements alone if that is enough, else under the
-    /// slot's lock.
+    /// slot's lock. While a slow script holds that lock, the reply waits: this thread has other clients.
     #[inline]
     pub fn judge_on(&mut self, plane: &impl ServingPlane) -> ReplyVerdict {
         let acked = |link| plane.acked(link);
         self.judge_quickly(acked, || plane.ack_epoch()).unwrap_or_else(|| {
-            let state = plane.lock_slot(self.slot);
+            let Some(state) = plane.lock_unless_busy(self.slot) else { return ReplyVerdict::Wait };
             self.judge(&state.replica, plane.ack_epoch(), acked)
         })
     }
@@ -98,8 +98,8 @@ impl Ticket {
         epoch: impl FnOnce() -> AckEpoch,
     ) -> Option<ReplyVerdict> {
         let is_acked = self.waits.iter().all(|wait| acked(wait.link) >= wait.number);
-        let passage = if is_acked { ReplyVerdict::Release } else { ReplyVerdict::Wait };
-        (epoch() == self.epoch).then_some(passage)
+        let verdict = if is_acked { ReplyVerdict::Release } else { ReplyVerdict::Wait };
+        (epoch() == self.epoch).then_some(verdict)
     }
 
     /// Judges by this node's current role in the slot. Called under the slot's lock.
@@ -113,7 +113,7 @@ impl Ticket {
         acked: impl Fn(LinkId) -> FrameNumber,
     ) -> ReplyVerdict {
         let is_current = replica.is_primary() && replica.reign() == self.reign;
-        if !is_current && holds(Rule::ReignCheck) {
+        if !is_current && is_enforced(Rule::ReignCheck) {
             let is_acked =
                 |wait: &Wait| replica.acked_in(self.reign, wait.link) >= Some(wait.number);
             let safe = self.waits.iter().all(is_acked);

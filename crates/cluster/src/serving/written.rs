@@ -41,8 +41,8 @@ impl WrittenSlots {
     }
 }
 
-/// Returns the number of backups that have all of a slot, if it is served here.
+/// Returns the number of backups that have all of a slot, if it is served here: 0 while a slow script holds its lock.
 fn backups_of(plane: &impl ServingPlane, slot: Slot) -> Option<usize> {
-    let state = plane.lock_slot(slot);
+    let Some(state) = plane.lock_unless_busy(slot) else { return Some(0) };
     state.replica.is_primary().then(|| state.replica.backups_in_sync(|link| plane.acked(link)))
 }

@@ -18,7 +18,7 @@ mod link; //    Frames to one other node.
 mod links; //   All links.
 mod serving; // Implements what `cluster::serving` needs.
 mod connections; // Connections as they come and go; notices to the control thread.
-mod stalls; //  Waiting times of commands, outcomes of fills.
+mod move_counts; //  Waiting times of commands, outcomes of fills.
 mod mover; //   The thread that copies buckets and hands them over.
 mod plane_impl; // Implements what `cluster::data` needs.
 
@@ -48,9 +48,9 @@ pub(crate) use later::{Later, judge_all};
 pub(crate) use lease::Lease;
 pub(crate) use link::Link;
 pub(crate) use links::Links;
+pub(crate) use move_counts::{Fills, HandoverWaits};
 pub(crate) use mover::run_mover;
 pub(crate) use serving::judge;
-pub(crate) use stalls::{Fills, Stalls};
 
 use crate::keep::KeptCopies;
 use crate::keyspace::Keyspace;
@@ -100,7 +100,7 @@ pub(crate) struct Data {
     /// True if a bucket is being handed over.
     pub pausing: AtomicBool,
     /// Waiting times of commands that waited for a handover.
-    pub parked: Stalls,
+    pub handover_waits: HandoverWaits,
     /// Totals of what fills from here have sent.
     pub sent: Mutex<Sent>,
     pub fills: Fills,
@@ -147,7 +147,7 @@ impl Data {
             roles_ahead: AtomicUsize::new(0),
             pausing: AtomicBool::new(false),
             scripts: Arc::default(),
-            parked: Stalls::default(),
+            handover_waits: HandoverWaits::default(),
             sent: Mutex::default(),
             fills: Fills::default(),
             heard: Mutex::default(),
@@ -264,7 +264,8 @@ impl Data {
         AckEpoch(self.ack_epoch.load(Ordering::Acquire))
     }
 
-    /// Counts a refusal, before the acknowledgement that covers it, or a change of roles, after it.
+    /// Counts a refusal or a change of roles: called for a refusal before the acknowledgement that covers it becomes
+    /// visible, for a change of roles after the roles have changed.
     pub(crate) fn next_ack_epoch(&self) {
         self.ack_epoch.fetch_add(1, Ordering::AcqRel);
     }

@@ -13,46 +13,46 @@ use std::thread::{self, JoinHandle};
 
 use super::DataPlane;
 
-/// Maximum number of queued steps. A control thread that is further ahead waits.
+/// Maximum number of queued jobs. A control thread that is further ahead waits.
 const WAITING_MAX: usize = 1024;
 
 type ApplierJob = Box<dyn FnOnce(&dyn DataPlane) + Send>;
 
 pub(super) struct Applier {
-    steps: Option<SyncSender<ApplierJob>>,
+    jobs: Option<SyncSender<ApplierJob>>,
     thread: Option<JoinHandle<()>>,
     given: u64,
-    /// Number of steps that are done.
+    /// Number of jobs that are done.
     done: Arc<AtomicU64>,
 }
 
 impl Applier {
     pub(super) fn start(data: Arc<dyn DataPlane>) -> io::Result<Applier> {
-        let (steps, waiting) = sync_channel(WAITING_MAX);
+        let (jobs, waiting) = sync_channel(WAITING_MAX);
         let done = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&done);
         let apply = move || apply_all(&waiting, &*data, &count);
         let thread = thread::Builder::new().name("applier".to_owned()).spawn(apply)?;
-        Ok(Applier { steps: Some(steps), thread: Some(thread), given: 0, done })
+        Ok(Applier { jobs: Some(jobs), thread: Some(thread), given: 0, done })
     }
 
-    /// Queues a step, to be applied after all earlier steps.
-    pub(super) fn enqueue(&mut self, step: impl FnOnce(&dyn DataPlane) + Send + 'static) {
+    /// Queues a job, to be applied after all earlier jobs.
+    pub(super) fn enqueue(&mut self, job: impl FnOnce(&dyn DataPlane) + Send + 'static) {
         self.given += 1;
-        let steps = self.steps.as_ref().expect("it ends when this is dropped");
-        steps.send(Box::new(step)).expect("the applier does not end before its owner");
+        let jobs = self.jobs.as_ref().expect("it ends when this is dropped");
+        jobs.send(Box::new(job)).expect("the applier does not end before its owner");
     }
 
-    /// Returns whether all queued steps are applied.
+    /// Returns whether all queued jobs are applied.
     pub(super) fn has_caught_up(&self) -> bool {
         self.done.load(Ordering::Acquire) == self.given
     }
 }
 
 impl Drop for Applier {
-    /// Waits until the remaining steps are applied, and ends the thread.
+    /// Waits until the remaining jobs are applied, and ends the thread.
     fn drop(&mut self) {
-        self.steps = None;
+        self.jobs = None;
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
             assert!(ended.is_ok() || thread::panicking(), "the applier panicked");
@@ -61,8 +61,8 @@ impl Drop for Applier {
 }
 
 fn apply_all(waiting: &Receiver<ApplierJob>, data: &dyn DataPlane, done: &AtomicU64) {
-    for step in waiting {
-        step(data);
+    for job in waiting {
+        job(data);
         done.fetch_add(1, Ordering::Release);
     }
 }

@@ -50,7 +50,7 @@ impl Worker<'_> {
     /// Parks a request whose command has to wait for keys.
     #[cold]
     pub(super) fn block(&mut self, index: usize, request: &Request<'_>) {
-        self.note_stall(index);
+        self.note_handover_wait(index);
         self.park(index, request, ParkReason::Keys, None);
         let connection = &mut self.connections[index];
         let Some(wait) = &connection.session.key_wait else { return };

@@ -69,7 +69,7 @@ impl Worker<'_> {
     }
 
     /// Sends the messages that a connection got, or closes it if it was cut off. Replies of this round may be before
-    /// them: without a lease those must not leave (`answer`).
+    /// them: without a lease those must not leave (`send_replies`).
     fn finish_hearing(&mut self, index: usize, may_serve: bool) {
         let connection = &mut self.connections[index];
         connection.heard = false;

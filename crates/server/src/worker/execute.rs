@@ -54,7 +54,7 @@ impl<'s> Worker<'s> {
             } else {
                 let start = output.mark();
                 let executed = self.execute_on_slots(index, place, request, held, &mut output);
-                let is_plain = matches!(executed, Executed::RanPlainly(Ending::Done));
+                let is_plain = matches!(executed, Executed::RanWithoutTicket(Ending::Done));
                 if is_plain {
                     self.conclude_plainly(index);
                 } else {
@@ -221,7 +221,7 @@ impl<'s> Worker<'s> {
         let connection = &mut self.connections[index];
         connection.gate.rely_on_lease();
         if connection.slot_wait.is_some() {
-            self.note_stall(index);
+            self.note_handover_wait(index);
         }
     }
 
@@ -235,9 +235,9 @@ impl<'s> Worker<'s> {
         start: Mark,
     ) {
         match executed {
-            Executed::RanPlainly(Ending::Waiting)
+            Executed::RanWithoutTicket(Ending::Waiting)
             | Executed::Ran { ending: Ending::Waiting, .. } => self.block(index, request),
-            Executed::RanPlainly(ending) => {
+            Executed::RanWithoutTicket(ending) => {
                 self.conclude_plainly(index);
                 if ending == Ending::Failed {
                     self.shared.watching.commands[self.number].failed(request.command);
@@ -246,7 +246,7 @@ impl<'s> Worker<'s> {
             Executed::Ran { ending, finished, relies_on_lease } => {
                 if relies_on_lease {
                     self.connections[index].gate.rely_on_lease();
-                    self.note_stall(index);
+                    self.note_handover_wait(index);
                     self.await_backups(index, finished, start);
                 } else {
                     return self.conclude_without_slots(index, request, ending);
@@ -343,7 +343,7 @@ impl<'s> Worker<'s> {
     pub(super) fn note_refusal(&mut self, index: usize, request: &Request<'_>, error: Error) {
         self.shared.watching.commands[self.number].rejected(request.command);
         self.outcome.errors.push(error);
-        self.note_stall(index);
+        self.note_handover_wait(index);
     }
 
     /// Evicts keys if the command may need memory that is not available.

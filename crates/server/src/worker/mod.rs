@@ -47,7 +47,7 @@ use store::UnixMillis;
 
 use self::connection::Connection;
 use self::down::Fence;
-use self::links::{Answers, Incoming};
+use self::links::{Incoming, LinkAcks};
 use self::round::Region;
 use self::waiting::WaitList;
 use crate::accept::Accepted;
@@ -106,7 +106,7 @@ pub(crate) struct Worker<'s> {
     /// Key events of writes that are not acknowledged yet.
     later: Later,
     /// The answers to frames that this node sends, on the links of this worker.
-    answers: Vec<Answers>,
+    acks: Vec<LinkAcks>,
     /// Streams of frames from other nodes that this worker reads.
     incoming: Slab<Incoming>,
     /// The ready ones among them; epoll is edge-triggered and will not report them again.
@@ -124,7 +124,7 @@ pub(crate) struct Worker<'s> {
     /// The positions of a batch's arguments in its bytes; empty between turns.
     spans: Vec<Span>,
     /// Connections whose turn is over and whose replies are to be sent.
-    answered: Vec<usize>,
+    to_send: Vec<usize>,
     env: CommandEnv,
     /// The settings at the beginning of this round.
     settings: Arc<Settings>,
@@ -170,7 +170,7 @@ impl<'s> Worker<'s> {
             map_seen: 0,
             fence: Fence::default(),
             later: Later::default(),
-            answers: Vec::new(),
+            acks: Vec::new(),
             incoming: Slab::new(),
             intakes_again: Vec::new(),
             idle_due: UnixMillis(0),
@@ -179,7 +179,7 @@ impl<'s> Worker<'s> {
             regions: Vec::new(),
             spares: Vec::new(),
             spans: Vec::new(),
-            answered: Vec::new(),
+            to_send: Vec::new(),
             env,
             settings,
             evictor: Evictor::default(),
@@ -233,7 +233,7 @@ impl<'s> Worker<'s> {
             self.serve_all(&mut ready);
             self.announce_awaiting_acks();
             self.shared.data.links.flush();
-            self.answer();
+            self.send_replies();
             self.release();
             self.deliver_published();
             self.close_idle();

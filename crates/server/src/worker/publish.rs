@@ -56,7 +56,7 @@ impl Worker<'_> {
             let kind = SubscriptionKind::ShardChannel;
             stop_listening(exchange, links, self.number, session, kind, &name);
             self.branch.unsubscribe(index, kind, &name);
-            self.answered.push(index);
+            self.to_send.push(index);
         }
     }
 

@@ -22,7 +22,7 @@ impl Worker<'_> {
     pub(super) fn release(&mut self) {
         self.publish_safe_events();
         self.resume_waits();
-        if self.withholding.is_empty() && self.answered.is_empty() {
+        if self.withholding.is_empty() && self.to_send.is_empty() {
             return self.stop_announcing();
         }
         let mut waiting = core::mem::take(&mut self.withholding);
@@ -40,13 +40,13 @@ impl Worker<'_> {
             }
             let is_open = connection.gate.is_open();
             if is_open || connection.gate.limit(connection.output.mark()) != before {
-                self.answered.push(*index);
+                self.to_send.push(*index);
             }
             !is_open
         });
         waiting.append(&mut self.withholding); // Resumed commands may wait anew.
         self.withholding = waiting;
-        self.answer();
+        self.send_replies();
         self.stop_announcing();
     }
 

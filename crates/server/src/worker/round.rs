@@ -28,7 +28,7 @@ impl Worker<'_> {
             if !self.begin(index) {
                 continue;
             }
-            self.answered.push(index);
+            self.to_send.push(index);
             if !self.connections[index].input.is_empty() {
                 if self.read_on(index).is_err() {
                     self.close(index);

@@ -44,10 +44,10 @@ enum InputRest {
 impl Worker<'_> {
     /// Sends the round's replies of all connections, one after the other. A reply sent while other
     /// connections are still being read would wake its client alone; this way clients wake up together.
-    pub(super) fn answer(&mut self) {
-        let mut answered = core::mem::take(&mut self.answered);
-        let may_serve = answered.is_empty() || self.shared.data.lease.is_valid();
-        for index in answered.drain(..) {
+    pub(super) fn send_replies(&mut self) {
+        let mut to_send = core::mem::take(&mut self.to_send);
+        let may_serve = to_send.is_empty() || self.shared.data.lease.is_valid();
+        for index in to_send.drain(..) {
             let Some(connection) = self.connections.get_mut(index) else { continue };
             // Without a lease another node may have served meanwhile: the reply may be wrong.
             let aborted = connection.gate.check_lease(may_serve).is_err();
@@ -55,7 +55,7 @@ impl Worker<'_> {
                 self.close(index);
             }
         }
-        self.answered = answered;
+        self.to_send = to_send;
     }
 
     fn finish(&mut self, index: usize) -> Result<(), Closed> {

@@ -4,7 +4,7 @@
 //! Waiting is a state, not a loop. The worker parks the parsed requests, and an event wakes the first of them
 //! for a retry: roles have changed (`ack_epoch`), an answer has come (`Mail::Resume`), the pause is over, a
 //! backup has acknowledged something. A parked connection costs nothing meanwhile. A request that waits for
-//! too long does not run, and its client gets `-TRYAGAIN`.
+//! a slot for too long does not run, and its client gets `-TRYAGAIN`; the other waits end by themselves.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -277,7 +277,7 @@ impl Worker<'_> {
             self.run_for(index, 0, rest, &mut EarlyLocks::new(), &mut time);
         }
         self.post();
-        self.answered.push(index);
+        self.to_send.push(index);
         let connection = &mut self.connections[index];
         connection.readiness.readable |= connection.waiting.is_none();
     }
@@ -321,11 +321,11 @@ impl Worker<'_> {
 
     /// Records how long a handover held up this connection's request, which is now answered or redirected.
     #[inline]
-    pub(super) fn note_stall(&mut self, index: usize) {
+    pub(super) fn note_handover_wait(&mut self, index: usize) {
         let connection = &mut self.connections[index];
         if let Some(SlotWait { since, obstacle: Obstacle::Handover }) = connection.slot_wait.take()
         {
-            self.shared.data.parked.note(since.elapsed());
+            self.shared.data.handover_waits.note(since.elapsed());
         }
     }
 

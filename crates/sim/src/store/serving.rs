@@ -193,7 +193,7 @@ impl Node {
         for command in request.commands() {
             output = Output::default();
             match self.execute_command(now, line, &command, &mut output) {
-                Executed::RanPlainly(_) => line.gate.rely_on_lease(),
+                Executed::RanWithoutTicket(_) => line.gate.rely_on_lease(),
                 Executed::Ran { finished, relies_on_lease, .. } => {
                     if relies_on_lease {
                         line.gate.rely_on_lease();

@@ -2,8 +2,8 @@
 
 use super::{ANSWER_WAIT, Balancer, Intent, send};
 use crate::Moment;
-use crate::balance::batch;
-use crate::balance::batch::promotions_allowed;
+use crate::balance::bundle;
+use crate::balance::bundle::promotions_allowed;
 use crate::balance::decide::{Decision, PlanView, Reason, Step, StepKind};
 use crate::balance::engagement::{Engagement, MoveRole};
 use crate::balance::levels::LoadLevels;
@@ -51,7 +51,7 @@ impl Balancer {
         if self.intent != Intent::Stay || decision.rule == Reason::ShortOfMemory {
             return vec![decision.step.bucket];
         }
-        let mut buckets = batch::buckets_of(view, &self.cursor, decision);
+        let mut buckets = bundle::buckets_of(view, &self.cursor, decision);
         if let Some(levels) = self.heard.get(&decision.step.taker) {
             let fit = levels.vitals.memory.room() / self.average_copy(view).max(1);
             buckets.truncate(usize::try_from(fit).unwrap_or(usize::MAX).max(1));

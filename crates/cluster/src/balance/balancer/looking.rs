@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ANSWER_WAIT, Balancer, FULL_WAIT, Intent, SHED_WAIT, Turn, others, send};
+use super::{ANSWER_WAIT, Balancer, FULL_WAIT, Intent, Precedence, SHED_WAIT, others, send};
 use crate::Moment;
 use crate::balance::decide::{Decision, PlanView, StepKind, decide};
 use crate::balance::levels::{LoadLevels, MoveReadiness};
@@ -61,8 +61,8 @@ impl Balancer {
             };
             return self.schedule_look(now, pace, out);
         };
-        if possible.step.kind != StepKind::Promote && self.turn == Turn::OfOthers {
-            self.turn = Turn::Mine;
+        if possible.step.kind != StepKind::Promote && self.precedence == Precedence::OfOthers {
+            self.precedence = Precedence::Mine;
             if view.others_wait_for(self.me, possible.step.taker) {
                 return self.schedule_look(now, Pace::AfterOthers, out);
             }
@@ -143,7 +143,7 @@ impl Balancer {
         if view.is_below_share(self.me) {
             // By the present map it needs no load levels.
             self.asking = None;
-            self.schedule_look(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::Next, out);
         } else {
             send(out, node, BalanceMessage::AskLevels { round });
         }
@@ -163,7 +163,7 @@ impl Balancer {
         self.linked.retain(|node| view.map.member(*node).is_some());
         let is_idle = self.engagement.is_none() && self.asking.is_none();
         if is_idle && view.plan.concerning(self.me).next().is_some() {
-            self.schedule_look(now, Pace::MyTurn, out);
+            self.schedule_look(now, Pace::Next, out);
         }
     }
 
@@ -223,7 +223,7 @@ impl Balancer {
             // A node was busy with a move that this node knows to be over, or the map has changed
             // since.
             None if asking.is_out_of_date(view.map.epoch()) => {
-                self.schedule_look(now, Pace::MyTurn, out);
+                self.schedule_look(now, Pace::Next, out);
             }
             None => {
                 let is_full = |node: &NodeId| readiness(*node) == MoveReadiness::Full;

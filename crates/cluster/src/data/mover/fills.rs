@@ -12,13 +12,13 @@ use placement::Hashmask;
 
 use super::super::follow::remove_downstream;
 use super::super::{Outgoing, Plane, SendProgress, me_in, slots_of};
-use super::{Mover, Report, TURN_BYTES};
+use super::{Mover, Report, YIELD_BYTES};
 use crate::Moment;
 use crate::balance::MoveId;
 use crate::fill::FillSource;
 use crate::map::{Epoch, NodeId};
 use crate::replication::{FillSize, FrameNumber, LinkId, Outbox};
-use crate::rules::{Rule, holds};
+use crate::rules::{Rule, is_enforced};
 
 /// Time after which no further bucket of a move is begun: large buckets are published sooner, so that
 /// little is copied in vain if the move fails.
@@ -238,15 +238,15 @@ impl Mover {
         let more = source.sent() - before;
         self.period_bytes += more.bytes;
         self.sent += more;
-        self.turn += more.bytes;
+        self.unyielded_bytes += more.bytes;
         let (bucket, progress) = (source.bucket, SendProgress::of(source));
         plane.with_moves(|outgoing| {
             if let Some(outgoing) = outgoing.iter_mut().find(|it| it.bucket == bucket) {
                 outgoing.progress = progress;
             }
         });
-        if self.turn >= TURN_BYTES {
-            self.turn = 0;
+        if self.unyielded_bytes >= YIELD_BYTES {
+            self.unyielded_bytes = 0;
             plane.flush();
             plane.yield_cpu();
         }
@@ -268,7 +268,7 @@ impl Mover {
                 plane.with_slot(slot, |state| {
                     let last = plane.last(source.link);
                     let downstream = state.replica.downstream_mut(source.link)?;
-                    if holds(Rule::WaitSet) {
+                    if is_enforced(Rule::WaitSet) {
                         downstream.join_wait_set(last);
                     }
                     Some(())

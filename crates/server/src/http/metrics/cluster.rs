@@ -7,7 +7,7 @@ use commands::Histogram;
 
 use super::page::MetricsPage;
 
-/// Upper bounds of the duration histogram's buckets, in microseconds: 1 us to 1 s.
+/// Bounds of the duration histogram (`le` labels), in microseconds: 1 us to 1 s.
 const BOUNDS_MICROS: [u64; 11] =
     [1, 4, 16, 64, 256, 1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use cluster::data::Report;
 
 #[derive(Default)]
-pub(crate) struct Stalls {
+pub(crate) struct HandoverWaits {
     pub count: AtomicU64,
     pub longest_micros: AtomicU64,
     pub total_micros: AtomicU64,
 }
 
-impl Stalls {
+impl HandoverWaits {
     pub(crate) fn note(&self, waited: Duration) {
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Relaxed);
