@@ -87,16 +87,23 @@ impl Members {
         wait_until_linked(backup)
     }
 
-    /// Moves slots until all primaries have equally many.
+    /// Moves slots until all primaries have equally many. A slot's move can fail (Valkey refuses it while the backup
+    /// of the new primary lags): then what is half moved is mended, and the rest is moved, as an operator would.
     pub(super) fn rebalance(&self) -> io::Result<()> {
         let first = self.servers[0].address.to_string();
-        succeed(Command::new("redis-cli").args([
-            "--cluster",
-            "rebalance",
-            &first,
-            "--cluster-use-empty-masters",
-            "--cluster-yes",
-        ]))
+        let run = |args: &[&str]| succeed(Command::new("redis-cli").arg("--cluster").args(args));
+        let rebalance =
+            || run(&["rebalance", &first, "--cluster-use-empty-masters", "--cluster-yes"]);
+        let mut moved = rebalance();
+        for _ in 1..ATTEMPTS {
+            if moved.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            run(&["fix", &first, "--cluster-yes"])?;
+            moved = rebalance();
+        }
+        moved
     }
 
     /// Waits until the cluster is balanced, and returns since when.
