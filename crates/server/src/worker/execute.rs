@@ -187,12 +187,12 @@ impl<'s> Worker<'s> {
                     has_lease,
                 })
             });
-        match executed {
-            Executed::Park(slot, Obstacle::Handover) if !self.env.cluster.is_mine(slot) => {
-                self.execute_by_newest_map(index, place, request, held, output, slot)
-            }
-            executed => executed,
+        if let Executed::Park(slot, Obstacle::Handover) = executed
+            && !self.env.cluster.is_mine(slot)
+        {
+            return self.execute_by_newest_map(index, place, request, held, output, slot);
         }
+        executed
     }
 
     /// Executes a request again that was judged by a map older than the role of its slot, if the map that gave the slot
