@@ -383,3 +383,23 @@ fn wrong_deadlines_in_payloads_are_refused() {
         assert_eq!(restore(&sealed_as(12, &body), NO_LIMIT), Err(PayloadError::BadFormat));
     }
 }
+
+#[test]
+fn changed_payloads_of_every_type_are_refused_or_dumped_again() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/restore_payloads");
+    let mut kinds = std::collections::BTreeSet::new();
+    for file in std::fs::read_dir(corpus).expect("it is in the repository") {
+        let seed = std::fs::read(file.expect("readable").path()).expect("readable");
+        kinds.insert(seed[1]);
+        super::fuzz_payload(&seed);
+        for at in 0..seed.len() {
+            super::fuzz_payload(&seed[..at]);
+            for change in [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0xFF] {
+                let mut changed = seed.clone();
+                changed[at] ^= change;
+                super::fuzz_payload(&changed);
+            }
+        }
+    }
+    assert!(kinds.len() >= 10, "payloads of {kinds:?} only");
+}
