@@ -50,6 +50,12 @@ pub fn sort_patterns(data: &[u8]) {
     commands::fuzz_pattern(data);
 }
 
+/// Checks that a payload that RESTORE takes is a value that DUMP gives back. The data are the format's version and the
+/// payload without its footer.
+pub fn restore_payloads(data: &[u8]) {
+    commands::fuzz_payload(data);
+}
+
 /// Limit so that a far offset does not use up the memory.
 const STRING_BYTES_MAX: usize = 64 * 1024;
 const TURN_MILLIS: u64 = 10;

@@ -320,11 +320,11 @@ impl<'a> Keys<'a> {
     /// Applies an effect and records it for the backups.
     #[inline]
     pub fn apply(&mut self, effect: &Effect<'_>) {
-        let Some(slot) = slot_of(effect) else {
+        let Some(key) = effect.key() else {
             unreachable!("a whole slot is emptied by `clear`");
         };
         let new = self.new_key(effect);
-        self.apply_to(slot, effect);
+        self.apply_to(key.slot(), effect);
         if let Some(key) = new {
             self.notify_key(NotifyClasses::NEW, "new", &key);
         }
@@ -359,6 +359,7 @@ impl<'a> Keys<'a> {
                 self.slots.table(key.slot()).locate(key).is_none().then_some(*key)
             }
             Effect::RemoveFields { .. }
+            | Effect::ExpireFields { .. }
             | Effect::SetElement { .. }
             | Effect::RemoveElements { .. }
             | Effect::RemoveScored { .. }
@@ -575,7 +576,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns the location of the key. An expired key is removed first.
+    /// Returns the location of the key. An expired key is removed first, and a hash without unexpired fields.
     #[inline]
     fn live(&mut self, key: &Key<'_>) -> Option<At> {
         let now = self.env.now;
@@ -584,6 +585,10 @@ impl<'a> Keys<'a> {
         match table.expiry(at) {
             Some(expiry) if expiry <= table.time(now) => {
                 self.expire(key);
+                None
+            }
+            Some(_) | None if table.is_emptied_hash(at, now) => {
+                self.expire_hash(key);
                 None
             }
             Some(_) | None => Some(at),
@@ -599,6 +604,31 @@ impl<'a> Keys<'a> {
         self.outcome.expired += 1;
         self.apply(&Effect::Remove { key: *key, cause: Cause::Expired });
         self.notify_key(NotifyClasses::EXPIRED, "expired", key);
+    }
+
+    /// Removes a hash of which all fields are due, unless only the primary may do that, as with `expire`.
+    fn expire_hash(&mut self, key: &Key<'_>) {
+        if !self.slots.may_change(key.slot()) {
+            return;
+        }
+        self.apply(&Effect::Remove { key: *key, cause: Cause::Expired });
+        self.notify_key(NotifyClasses::HASH, "hexpired", key);
+        self.notify_key(NotifyClasses::GENERIC, "del", key);
+    }
+
+    /// Removes some fields of a hash that are due, in the background: commands only hide them.
+    pub fn expire_fields(&mut self, key: &Key<'_>) {
+        if !self.slots.may_change(key.slot()) {
+            return;
+        }
+        let now = self.env.now;
+        let due = self.slots.table(key.slot()).due_fields(key, now);
+        if due.is_all {
+            self.expire_hash(key);
+        } else if due.count > 0 {
+            self.apply(&Effect::RemoveFields { key: *key, fields: &due.fields });
+            self.notify_key(NotifyClasses::HASH, "hexpired", key);
+        }
     }
 
     /// Returns the item at `at` after recording its use.
@@ -625,27 +655,5 @@ impl<'a> Keys<'a> {
             AccessTracking::Lfu(_) => (self.roll() >> 32) as u32,
         };
         Touch::at(self.env.now, self.env.access, roll)
-    }
-}
-
-fn slot_of(effect: &Effect<'_>) -> Option<Slot> {
-    match effect {
-        Effect::Put { key, .. }
-        | Effect::Append { key, .. }
-        | Effect::Overwrite { key, .. }
-        | Effect::SetFields { key, .. }
-        | Effect::RemoveFields { key, .. }
-        | Effect::InsertElements { key, .. }
-        | Effect::SetElement { key, .. }
-        | Effect::RemoveElements { key, .. }
-        | Effect::SetScores { key, .. }
-        | Effect::RemoveScored { key, .. }
-        | Effect::AddMembers { key, .. }
-        | Effect::RemoveMembers { key, .. }
-        | Effect::ChangeStream { key, .. }
-        | Effect::Expire { key, .. }
-        | Effect::Mark { key, .. }
-        | Effect::Remove { key, .. } => Some(key.slot()),
-        Effect::Clear | Effect::SwapDatabases { .. } => None,
     }
 }

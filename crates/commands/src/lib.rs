@@ -66,6 +66,8 @@ pub use host::{
 pub use keys::{CommandEnv, Keys, Slots};
 pub use outcome::{Announcement, Event, Outcome};
 pub use pubsub::{Space, SubscriptionKind, Subscriptions, dismiss};
+#[cfg(any(test, feature = "testing"))]
+pub use rdb::fuzz_payload;
 pub use request::Request;
 pub use scripts::{BUSY, DocumentsChange, ScriptLog, follow_scripts};
 pub use session::{ClientPort, Queued, ReplyMode, Session, Watched};

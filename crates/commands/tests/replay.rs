@@ -29,7 +29,7 @@ fn small() -> impl Strategy<Value = i64> {
 /// A line that a client might send. Not all lines are valid; errors must change nothing.
 fn line() -> impl Strategy<Value = String> {
     let one = (key(), key(), word(), small(), small());
-    (0..153usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
+    (0..167usize, one).prop_map(|(kind, (key, other, word, number, second))| match kind {
         0..6 => format!("SET {key} {word}"),
         6 => format!("SET {key} {word} PX {number}"),
         7 => format!("SET {key} {word} EX {second} NX"),
@@ -86,6 +86,7 @@ fn line() -> impl Strategy<Value = String> {
         118..126 => blocking_line(kind - 118, &key, &other, second),
         126..147 => stream_line(kind - 126, &key, &other, &word, (number, second)),
         147..153 => database_line(kind - 147, &key, &other, number),
+        153..167 => field_line(kind - 153, &key, &other, &word, (number, second)),
         _ => format!("+{}", number.max(0)),
     })
 }
@@ -117,6 +118,32 @@ fn other_line(
         10 => format!("SORT {key} BY nosort LIMIT {} 2 STORE {key}", number % 3),
         7 => format!("GEORADIUSBYMEMBER {key} m1 {number} km COUNT 2 STOREDIST {other}"),
         _ => format!("PFCOUNT {key}"),
+    }
+}
+
+/// A line about the expiry of fields.
+fn field_line(
+    kind: usize,
+    key: &str,
+    other: &str,
+    word: &str,
+    (number, second): (i64, i64),
+) -> String {
+    let (one, two) = (number % 5, second % 5);
+    match kind {
+        0..2 => format!("HSETEX {key} PX {number} FIELDS 2 f{one} {word} f{two} {second}"),
+        2 => format!("HSETEX {key} KEEPTTL FIELDS 1 f{one} {word}"),
+        3 => format!("HSETEX {key} FXX PXAT {number} FIELDS 1 f{one} {word}"),
+        4 => format!("HPEXPIRE {key} {number} FIELDS 2 f{one} f{two}"),
+        5 => format!("HPEXPIRE {key} {number} GT FIELDS 1 f{one}"),
+        6 => format!("HEXPIRE {key} {} LT FIELDS 2 f{one} {word}", number % 3),
+        7 => format!("HPERSIST {key} FIELDS 2 f{one} f{two}"),
+        8 => format!("HGETEX {key} PX {number} FIELDS 2 f{one} f{two}"),
+        9 => format!("HGETEX {key} PERSIST FIELDS 1 f{one}"),
+        11 => format!("HEXPIREAT {key} {} FIELDS 1 f{one}", 1_700_000_000 + number),
+        12 => format!("HPEXPIREAT {key} {} FIELDS 1 f{one}", 1_700_000_000_000 + number),
+        10 => format!("HGETDEL {key} FIELDS 2 f{one} f{two}"),
+        _ => format!("COPY {key} {other} REPLACE"),
     }
 }
 

@@ -6,12 +6,15 @@
 //! 80..BF                a number from 0 to 63
 //! C0 C1 C2 C3           a number of 1, 2, 4 or 8 bytes
 //! C4 C5                 a string, its length in 2 or 4 bytes
+//! C6                    no element: a deadline follows, and then the element (`deadline.rs`)
 //! ~~~
 //!
 //! A string that is the shortest decimal form of a number is stored as that number, so equal elements have equal
 //! bytes. (A score that is no whole number is the one exception: `score.rs`.)
 
 use std::borrow::Cow;
+
+use crate::deadline::{MARK_BYTES, split_mark};
 
 const STRING_TAG_MAX: u8 = 0x7F;
 const SMALL_NUMBER: u8 = 0x80;
@@ -22,6 +25,8 @@ const NUMBER_32: u8 = 0xC2;
 const NUMBER_64: u8 = 0xC3;
 const STRING_16: u8 = 0xC4;
 const STRING_32: u8 = 0xC5;
+/// Begins the deadline of a hash's field.
+pub(crate) const TIMED: u8 = 0xC6;
 
 /// Maximum length of the decimal form of an `i64`.
 const DECIMAL_BYTES_MAX: usize = 20;
@@ -128,7 +133,7 @@ fn number<'a, const BYTES: usize, N: Into<i64>>(
     Some((Element::Integer(from(*number).into()), rest))
 }
 
-/// Returns the offset behind the element at `at`, in bytes that this crate has written.
+/// Returns the offset behind the element at `at` and its deadline, in bytes that this crate has written.
 #[inline]
 pub(crate) fn skip(bytes: &[u8], at: usize) -> usize {
     let length = |count: usize| {
@@ -145,6 +150,7 @@ pub(crate) fn skip(bytes: &[u8], at: usize) -> usize {
         NUMBER_64 => at + 9,
         STRING_16 => length(2),
         STRING_32 => length(4),
+        TIMED => skip(bytes, at + MARK_BYTES),
         tag => unreachable!("no element begins with {tag:#x}"),
     }
 }
@@ -153,6 +159,12 @@ pub(crate) fn skip(bytes: &[u8], at: usize) -> usize {
 #[inline]
 pub(crate) fn read(bytes: &[u8]) -> (Element<'_>, &[u8]) {
     Element::read(bytes).expect("written by this crate")
+}
+
+/// Reads an element that this crate has written, and passes over its deadline.
+#[inline]
+pub(crate) fn read_timed(bytes: &[u8]) -> (Element<'_>, &[u8]) {
+    read(split_mark(bytes).1)
 }
 
 /// An element in its encoded form, in two parts, so that its text need not be copied.
@@ -209,10 +221,6 @@ impl<'a> Encoded<'a> {
     #[inline]
     pub(crate) fn head(&self) -> &[u8] {
         &self.head[..usize::from(self.head_len)]
-    }
-
-    pub(crate) fn body(&self) -> &'a [u8] {
-        self.body
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -8,6 +8,7 @@
 //! Every structure knows its exact memory in the allocator. Hash functions and random numbers come from the caller.
 mod element; //  One element as bytes.
 mod row; //      Elements in a row: the form of small containers, and of all containers on the wire.
+mod deadline; // The time at which a field of a hash expires.
 mod table; //    Entries found by their first element: large hashes and sets, the members of a sorted set.
 mod bucket; //   One bucket of a table.
 mod sequence; // Entries found by index or by comparison: lists, the order of a sorted set.
@@ -25,6 +26,7 @@ mod memory; //   The real size of a block in the allocator.
 #[cfg(test)]
 mod testing;
 
+pub use deadline::{deadline_of, earliest_of, with_deadline, write_field};
 pub use element::Element;
 pub use list::List;
 pub use memory::block_bytes;

@@ -1,11 +1,15 @@
 //! Elements in a row, without gaps: the form of a small container in its key's block, and of every container in
 //! effects, fills and snapshots. An entry is one element (a list, a set) or two (field and value, score and member).
 
+use crate::deadline::split_mark;
 use crate::element::{self, Element, Encoded};
 
 /// The bytes are not a row of complete entries in their only form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MalformedRow;
+
+/// Number of elements of a pair.
+const PAIR: usize = 2;
 
 /// A row of entries, each of `width` elements.
 #[derive(Clone, Copy)]
@@ -23,9 +27,25 @@ impl<'a> Row<'a> {
 
     /// Checks bytes from another node: complete entries, each element in its only form.
     pub fn check(bytes: &'a [u8], width: usize) -> Result<Row<'a>, MalformedRow> {
+        Row::check_elements(bytes, width, |_| false)
+    }
+
+    /// Same as `check`, for the fields and values of a hash, which may have deadlines.
+    pub fn check_fields(bytes: &'a [u8]) -> Result<Row<'a>, MalformedRow> {
+        Row::check_elements(bytes, PAIR, |index| index % PAIR == 1)
+    }
+
+    fn check_elements(
+        bytes: &'a [u8],
+        width: usize,
+        may_have_deadline: impl Fn(usize) -> bool,
+    ) -> Result<Row<'a>, MalformedRow> {
         let mut rest = bytes;
         let mut elements = 0;
         while !rest.is_empty() {
+            if may_have_deadline(elements) {
+                rest = split_mark(rest).1;
+            }
             let (element, behind) = Element::read(rest).ok_or(MalformedRow)?;
             let written = rest.len() - behind.len();
             if !element.is_canonical() || Encoded::of(element).len() != written {
@@ -56,9 +76,9 @@ impl<'a> Row<'a> {
         Entries { row: self, at: 0 }
     }
 
-    /// Iterates over all elements.
+    /// Iterates over all elements, without their deadlines.
     pub fn elements(self) -> impl Iterator<Item = Element<'a>> {
-        Entries { row: Row { width: 1, ..self }, at: 0 }.map(|entry| element::read(entry).0)
+        Entries { row: Row { width: 1, ..self }, at: 0 }.map(|entry| element::read_timed(entry).0)
     }
 
     /// Iterates over the entries of a row of pairs.
@@ -70,6 +90,11 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn get(self, first: Element<'_>) -> Option<Element<'a>> {
         self.find(first).map(|at| pair(&self.bytes[at..]).1)
+    }
+
+    /// Returns the entry that begins with `first`.
+    pub fn entry(self, first: Element<'_>) -> Option<&'a [u8]> {
+        self.find(first).map(|at| &self.bytes[at..self.skip_entry(at)])
     }
 
     pub fn contains(self, first: Element<'_>) -> bool {
@@ -93,23 +118,14 @@ impl<'a> Row<'a> {
         at
     }
 
-    /// Returns the row after setting the pair that begins with `first`. The pair stays in its place, a new one comes
-    /// last.
-    pub fn with_pair(self, first: Element<'_>, second: Element<'_>) -> Vec<u8> {
-        let (first, second) = (Encoded::of(first), Encoded::of(second));
-        let added = first.len() + second.len();
-        let mut out = Vec::with_capacity(self.bytes.len() + added);
-        let (before, after) = match self.find_encoded(&first) {
+    /// Returns the row after setting this entry. One with the same first element is replaced in its place, a new one
+    /// comes last.
+    pub fn with_entry(self, entry: &[u8]) -> Vec<u8> {
+        let (before, after) = match self.find(element::read(entry).0) {
             Some(at) => (at, self.skip_entry(at)),
             None => (self.bytes.len(), self.bytes.len()),
         };
-        out.extend_from_slice(&self.bytes[..before]);
-        for part in [first, second] {
-            out.extend_from_slice(part.head());
-            out.extend_from_slice(part.body());
-        }
-        out.extend_from_slice(&self.bytes[after..]);
-        out
+        [&self.bytes[..before], entry, &self.bytes[after..]].concat()
     }
 
     /// Returns the row without the entry that begins with `first`; `None` if there is none.
@@ -151,7 +167,7 @@ pub(crate) fn skip_entry(bytes: &[u8], at: usize, width: usize) -> usize {
 #[inline]
 pub(crate) fn pair(entry: &[u8]) -> (Element<'_>, Element<'_>) {
     let (first, rest) = element::read(entry);
-    (first, element::read(rest).0)
+    (first, element::read_timed(rest).0)
 }
 
 /// Iterates over the bytes of entries.
@@ -196,9 +212,10 @@ mod tests {
                 bytes = removed.unwrap_or(bytes);
             } else {
                 let value = (rng.draw() % 100_000).to_string();
-                let (first, second) =
-                    (Element::of(field.as_bytes()), Element::of(value.as_bytes()));
-                bytes = Row::new(&bytes, 2).with_pair(first, second);
+                let mut entry = Vec::new();
+                Element::of(field.as_bytes()).write(&mut entry);
+                Element::of(value.as_bytes()).write(&mut entry);
+                bytes = Row::new(&bytes, 2).with_entry(&entry);
                 model.insert(field, value);
             }
             let row = Row::check(&bytes, 2).expect("complete pairs");

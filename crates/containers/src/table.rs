@@ -8,9 +8,13 @@
 //! Reversed, the bits of a bucket's number are the first bits of its entries' reversed hashes. In the order of reversed
 //! hashes, the entries of a bucket follow one another, however many buckets there are. A [`TablePosition`] is a place in
 //! that order: a walk can stop there and continue later, whatever happened to the table meanwhile.
+//!
+//! Entries may have deadlines (`deadline.rs`). Each array of buckets knows a time before which none of its entries is
+//! due, so a search for due entries reads only arrays that may have some.
 
 use crate::block::array_bytes;
 use crate::bucket::{Bucket, tag_of};
+use crate::deadline::deadline_of;
 use crate::element::{self, Element, Encoded};
 use crate::memory::block_bytes;
 use crate::row::pair;
@@ -19,6 +23,8 @@ use crate::row::pair;
 const BUCKET_ENTRIES: usize = 32;
 /// ... or are longer than this on average.
 const BUCKET_BYTES: usize = 512;
+/// Number of elements of an entry that may have a deadline.
+const PAIR: usize = 2;
 /// Number of buckets in one array.
 const CHUNK_BUCKETS: usize = 64;
 /// Attempts to draw a random entry, each of which succeeds with a probability of about a quarter.
@@ -41,9 +47,25 @@ impl TablePosition {
     }
 }
 
+/// An array of buckets.
+struct Chunk {
+    buckets: Vec<Bucket>,
+    /// No entry is due before this time. It may be too early, never too late.
+    due_from: u64,
+}
+
+impl Chunk {
+    fn new(buckets: Vec<Bucket>) -> Chunk {
+        Chunk { buckets, due_from: NEVER }
+    }
+}
+
+/// A time later than any deadline.
+const NEVER: u64 = u64::MAX;
+
 pub struct Table {
     /// Arrays of buckets; all but the last one are full.
-    chunks: Vec<Vec<Bucket>>,
+    chunks: Vec<Chunk>,
     bucket_count: usize,
     width: usize,
     len: usize,
@@ -59,13 +81,13 @@ impl Table {
     /// Creates an empty table of entries with `width` elements.
     pub fn new(width: usize) -> Table {
         let mut table = Table {
-            chunks: Vec::new(),
+            chunks: Vec::with_capacity(1),
             bucket_count: 0,
             width,
             len: 0,
             packed_len: 0,
             block_bytes: 0,
-            array_bytes: 0,
+            array_bytes: array_bytes::<Chunk>(1),
         };
         table.push_bucket();
         table
@@ -136,6 +158,7 @@ impl Table {
         let first = Encoded::of(first);
         let hash = hasher.hash(first.hashed());
         let (tag, width) = (tag_of(hash), self.width);
+        self.note_deadline(self.number_of(hash), entry);
         let is_new =
             self.change(self.number_of(hash), |bucket| match bucket.find(tag, &first, width) {
                 Some(place) => {
@@ -175,7 +198,7 @@ impl Table {
 
     /// Iterates over all entries in packed form.
     pub fn entries(&self) -> impl Iterator<Item = &[u8]> {
-        let buckets = self.chunks.iter().flatten();
+        let buckets = self.chunks.iter().flat_map(|chunk| &chunk.buckets);
         buckets.flat_map(|bucket| bucket.iter(self.width).map(|(_, entry)| entry))
     }
 
@@ -234,12 +257,51 @@ impl Table {
         })
     }
 
+    /// Returns a time before which no entry is due; `None` if none has a deadline. It may be too early, never too late.
+    pub fn due_from(&self) -> Option<u64> {
+        let earliest = self.chunks.iter().map(|chunk| chunk.due_from).min();
+        earliest.filter(|from| *from != NEVER)
+    }
+
+    /// Visits entries that are due at `now`, until `visit` returns false.
+    pub fn due(&self, now: u64, mut visit: impl FnMut(&[u8]) -> bool) {
+        let width = self.width;
+        let chunks = self.chunks.iter().filter(|chunk| chunk.due_from <= now);
+        let entries = chunks.flat_map(|chunk| &chunk.buckets).flat_map(|bucket| bucket.iter(width));
+        for (_, entry) in entries {
+            if deadline_of(entry).is_some_and(|at| at <= now) && !visit(entry) {
+                return;
+            }
+        }
+    }
+
+    /// Looks up the earliest deadlines where one may be due at `now`, so that the next search reads less.
+    pub fn settle_deadlines(&mut self, now: u64) {
+        let width = self.width;
+        for chunk in self.chunks.iter_mut().filter(|chunk| chunk.due_from <= now) {
+            let entries = chunk.buckets.iter().flat_map(|bucket| bucket.iter(width));
+            let earliest = entries.filter_map(|(_, entry)| deadline_of(entry)).min();
+            chunk.due_from = earliest.unwrap_or(NEVER);
+        }
+    }
+
+    /// Records that an entry is, or is about to be, in this bucket.
+    #[inline]
+    fn note_deadline(&mut self, number: usize, entry: &[u8]) {
+        if self.width == PAIR
+            && let Some(at) = deadline_of(entry)
+        {
+            let chunk = &mut self.chunks[number / CHUNK_BUCKETS];
+            chunk.due_from = chunk.due_from.min(at);
+        }
+    }
+
     /// Frees up to `buckets` buckets of a table that is no longer needed. Returns false when nothing is left. Nothing
     /// else may be called afterwards.
     pub fn free_some(&mut self, buckets: usize) -> bool {
         for _ in 0..buckets {
             let Some(chunk) = self.chunks.last_mut() else { return false };
-            if chunk.pop().is_none() {
+            if chunk.buckets.pop().is_none() {
                 self.chunks.pop();
             }
         }
@@ -291,12 +353,12 @@ impl Table {
 
     #[inline]
     fn bucket(&self, number: usize) -> &Bucket {
-        &self.chunks[number / CHUNK_BUCKETS][number % CHUNK_BUCKETS]
+        &self.chunks[number / CHUNK_BUCKETS].buckets[number % CHUNK_BUCKETS]
     }
 
     /// Changes a bucket and updates the sums.
     fn change<R>(&mut self, number: usize, change: impl FnOnce(&mut Bucket) -> R) -> R {
-        let bucket = &mut self.chunks[number / CHUNK_BUCKETS][number % CHUNK_BUCKETS];
+        let bucket = &mut self.chunks[number / CHUNK_BUCKETS].buckets[number % CHUNK_BUCKETS];
         let (bytes, packed_len) = (bucket.bytes(), bucket.packed_len());
         let result = change(bucket);
         self.block_bytes = self.block_bytes + bucket.bytes() - bytes;
@@ -317,6 +379,9 @@ impl Table {
             let number = self.number_of(hash_of(hasher, entry));
             debug_assert!(number == origin || number == last);
             self.change(number, |bucket| bucket.append(tag, entry));
+            if self.chunks[origin / CHUNK_BUCKETS].due_from != NEVER {
+                self.note_deadline(number, entry);
+            }
         }
     }
 
@@ -328,9 +393,12 @@ impl Table {
             old.iter(width).for_each(|(tag, entry)| bucket.append(tag, entry));
         });
         let arrays = self.last_arrays();
+        let due_from = self.chunks[last / CHUNK_BUCKETS].due_from;
+        let origin = &mut self.chunks[origin / CHUNK_BUCKETS];
+        origin.due_from = origin.due_from.min(due_from);
         let chunk = self.chunks.last_mut().expect("there is a bucket");
-        chunk.pop();
-        if chunk.is_empty() {
+        chunk.buckets.pop();
+        if chunk.buckets.is_empty() {
             self.chunks.pop();
         }
         self.bucket_count -= 1;
@@ -340,15 +408,15 @@ impl Table {
     fn push_bucket(&mut self) {
         let arrays = self.last_arrays();
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < CHUNK_BUCKETS => chunk.push(Bucket::default()),
+            Some(chunk) if chunk.buckets.len() < CHUNK_BUCKETS => {
+                chunk.buckets.push(Bucket::default());
+            }
             Some(_) => {
                 let mut chunk = Vec::with_capacity(CHUNK_BUCKETS);
                 chunk.push(Bucket::default());
-                self.chunks.push(chunk);
+                self.chunks.push(Chunk::new(chunk));
             }
-            None => {
-                self.chunks.push(vec![Bucket::default()]);
-            }
+            None => self.chunks.push(Chunk::new(vec![Bucket::default()])),
         }
         self.bucket_count += 1;
         self.count_arrays(arrays);
@@ -356,8 +424,9 @@ impl Table {
 
     /// Returns the memory of the arrays that a change of the last bucket may affect, except new ones.
     fn last_arrays(&self) -> (usize, usize) {
-        let last = self.chunks.last().map_or(0, |chunk| array_bytes::<Bucket>(chunk.capacity()));
-        (self.chunks.len(), last + array_bytes::<Vec<Bucket>>(self.chunks.capacity()))
+        let capacity = self.chunks.last().map(|chunk| chunk.buckets.capacity());
+        let last = capacity.map_or(0, array_bytes::<Bucket>);
+        (self.chunks.len(), last + array_bytes::<Chunk>(self.chunks.capacity()))
     }
 
     /// Updates the memory of the arrays after a change of the last bucket.

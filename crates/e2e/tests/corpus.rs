@@ -40,6 +40,11 @@ fn patterns_of_the_corpus_name_a_slot_only_if_it_is_certain() {
 }
 
 #[test]
+fn payloads_of_the_corpus_that_are_restored_are_dumped_again() {
+    replay("restore_payloads", fuzz::restore_payloads);
+}
+
+#[test]
 fn strangers_of_the_corpus_are_not_let_in() {
     replay("peer_handshake", fuzz::peer_handshake);
 }

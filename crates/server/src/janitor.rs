@@ -39,6 +39,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_millis(1_500);
 const FAREWELL_MAX: Duration = Duration::from_secs(6);
 /// Maximum number of keys expired while a slot's lock is held.
 const EXPIRE_BATCH: usize = 32;
+/// Hashes in which fields expire per lock acquisition; of each, up to 1,000 fields.
+const HASH_BATCH: usize = 8;
 
 pub(crate) struct Janitor {
     shared: Arc<Shared>,
@@ -292,7 +294,7 @@ impl Janitor {
         }
     }
 
-    /// Removes all expired keys, slot by slot, a few per lock acquisition.
+    /// Removes all expired keys and fields, slot by slot, a few per lock acquisition.
     fn expire(&mut self) {
         let mut from = Slot::new(0);
         while let Some(slot) =
@@ -304,7 +306,7 @@ impl Janitor {
         self.publish_outcome();
     }
 
-    /// Expires some keys of a slot. Returns true if there may be more.
+    /// Expires some keys and fields of a slot. Returns true if there may be more.
     fn expire_some(&mut self, slot: Slot) -> bool {
         let shared = Arc::clone(&self.shared);
         let locked = LockedSlots::lock(&shared.data, LockSet::One(slot));
@@ -313,10 +315,16 @@ impl Janitor {
             return false; // Another node serves the slot by now, or will in a moment.
         };
         let due = slots.due(slot, self.env.now, EXPIRE_BATCH);
+        let hashes = slots.due_hashes(slot, self.env.now, HASH_BATCH, &self.env.seed);
+        self.outcome.grown_bytes += hashes.grown_bytes;
         let mut keys = Keys::new(&mut slots, &self.env, &mut self.outcome, &mut self.rng);
         for key in &due.keys {
             let key = self.env.seed.named(key);
             keys.expire(&key);
+        }
+        for key in &hashes.names {
+            let key = self.env.seed.named(key);
+            keys.expire_fields(&key);
         }
         slots.force_publish_counts(); // The time of the next check may have changed although nothing was due.
         let tickets = slots.finish().tickets;
@@ -324,7 +332,7 @@ impl Janitor {
             self.later.put_off(tickets, core::mem::take(&mut self.outcome.events));
         }
         self.tell();
-        !due.keys.is_empty()
+        !due.keys.is_empty() || !hashes.names.is_empty() || hashes.more
     }
 
     /// Publishes the events of removed keys. Waits while the delivering workers cannot keep up.

@@ -7,6 +7,9 @@ mod stream; // Records of streams.
 
 use std::sync::Arc;
 
+use containers::{Row, earliest_of};
+
+use crate::hash_value::PAIR;
 use crate::index::At;
 use crate::item::{Item, OwnedMemory};
 use crate::slot_table::{Applied, Garbage, Items, SHARED_FROM_BYTES, SlotTable};
@@ -20,14 +23,19 @@ use crate::{
 const GARBAGE_FROM_BYTES: usize = 64 * 1024;
 
 /// A change in progress: its parameters, and its side effects.
-struct ChangeInProgress<'a> {
+pub(crate) struct ChangeInProgress<'a> {
     version: Version,
     touch: Touch,
-    seed: &'a Seed,
+    pub(crate) seed: &'a Seed,
     /// Growth of the items' blocks.
     grown_bytes: i64,
-    /// Growth of the tombstone memory. An overwriting SET never reads it: it lies in another cache line.
-    remembered_bytes: i64,
+    /// Growth of the memory of tombstones and of the list of hashes whose fields expire. An overwriting SET never reads
+    /// it: it lies in another cache line.
+    pub(crate) remembered_bytes: i64,
+    /// True if a hash was removed, or replaced by another value.
+    lost_hash: bool,
+    /// True if the next deadline of a field in this slot is another one.
+    pub(crate) next_field_changed: bool,
     garbage: Option<Garbage>,
 }
 
@@ -86,9 +94,22 @@ impl SlotTable {
         let index_bytes = signed(self.index.bytes());
         let seen = self.seen_by_others();
         let (grown_bytes, remembered_bytes) = (0, 0);
-        let mut change =
-            ChangeInProgress { version, touch, seed, grown_bytes, remembered_bytes, garbage: None };
+        let mut change = ChangeInProgress {
+            version,
+            touch,
+            seed,
+            grown_bytes,
+            remembered_bytes,
+            lost_hash: false,
+            next_field_changed: false,
+            garbage: None,
+        };
         self.carry_out(effect, &mut change);
+        if change.lost_hash
+            && let Some(key) = effect.key()
+        {
+            self.look_up_deadlines(&mut change, &key);
+        }
         self.version = version;
         if change.grown_bytes != 0 {
             self.item_bytes = self.item_bytes.strict_add_signed(change.grown_bytes as isize);
@@ -96,7 +117,7 @@ impl SlotTable {
         Applied {
             grown_bytes: change.grown_bytes + change.remembered_bytes + signed(self.index.bytes())
                 - index_bytes,
-            reshaped: seen != self.seen_by_others(),
+            reshaped: seen != self.seen_by_others() || change.next_field_changed,
             garbage: change.garbage,
         }
     }
@@ -113,6 +134,7 @@ impl SlotTable {
             Effect::Overwrite { key, offset, bytes } => self.overwrite(change, key, *offset, bytes),
             Effect::SetFields { key, pairs } => self.set_fields(change, key, pairs),
             Effect::RemoveFields { key, fields } => self.remove_fields(change, key, fields),
+            Effect::ExpireFields { key, deadlines } => self.expire_fields(change, key, deadlines),
             Effect::InsertElements { key, index, elements } => {
                 self.insert_elements(change, key, *index, elements);
             }
@@ -141,7 +163,7 @@ impl SlotTable {
     #[inline]
     fn seen_by_others(&self) -> (usize, usize, Option<UnixMillis>, bool) {
         let has_others = self.index.has_other_databases();
-        (self.index.len(), self.index.expiring(), self.expires_from(), has_others)
+        (self.index.len(), self.index.expiring(), self.keys_expire_from(), has_others)
     }
 
     #[inline]
@@ -152,6 +174,9 @@ impl SlotTable {
         value: &NewValue<'_>,
         expires_at: Option<UnixMillis>,
     ) {
+        if let NewValue::Hash(row) = value {
+            self.note_deadlines(change, key, earliest_of(Row::new(row, PAIR).entries()));
+        }
         let value = item_value(value, change.seed);
         let at = match self.locate(key) {
             Some(at) => {
@@ -180,6 +205,7 @@ impl SlotTable {
     fn replace(&mut self, change: &mut ChangeInProgress<'_>, at: At, value: ItemValue<'_>) {
         self.index.change(at, |item| {
             change.edit(item, |change, item| {
+                change.lost_hash |= item.as_ref().is_hash();
                 let mark = change.touch.used(item.as_ref().mark());
                 change.discard_value(item);
                 if let Err(value) = item.overwrite(value, change.version, mark) {
@@ -292,6 +318,7 @@ impl SlotTable {
         let versions = (item.as_ref().version(), change.version);
         change.remembered_bytes += self.note_removal(key, versions, cause);
         change.grown_bytes -= signed(item.as_ref().bytes());
+        change.lost_hash |= item.as_ref().is_hash();
         change.discard_value(&mut item);
         self.last_removal = change.version;
     }
@@ -304,6 +331,7 @@ impl SlotTable {
         let items = core::mem::take(&mut self.index);
         change.garbage = Some(Garbage::Items(Box::new(Items(items))));
         self.last_removal = change.version;
+        self.forget_deadlines(change);
         change.remembered_bytes += self.note_emptied(change.version);
     }
 
@@ -319,6 +347,7 @@ impl SlotTable {
             return;
         }
         self.index.swap_databases(one, other);
+        self.swap_deadlines(change, one, other);
         self.last_removal = change.version;
     }
 

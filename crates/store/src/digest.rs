@@ -3,8 +3,9 @@
 
 use core::hash::{BuildHasher, Hasher};
 
-use containers::{Stream, StreamPosition};
+use containers::{Stream, StreamPosition, deadline_of};
 
+use crate::hash_value::pair;
 use crate::{Found, HashValue, ListValue, SetValue, SlotTable, SortedSetValue, StoredValue};
 
 /// Length of the portions in which a stream is hashed. A part of the fingerprint.
@@ -45,8 +46,10 @@ impl Digest {
 /// Returns the fingerprint of a hash, independent of the order of its fields.
 fn sum_of_pairs(hash: HashValue<'_>, seed: u64) -> u64 {
     let state = foldhash::quality::FixedState::with_seed(!seed);
-    hash.pairs().fold(0, |sum: u64, (field, value)| {
+    hash.entries().fold(0, |sum: u64, entry| {
         let mut hasher = state.build_hasher();
+        let (field, value) = pair(entry);
+        hasher.write_u64(deadline_of(entry).unwrap_or(0));
         hasher.write_usize(field.len());
         field.with_text(|text| hasher.write(text));
         value.with_text(|text| hasher.write(text));

@@ -114,24 +114,20 @@ impl DivergenceLog {
 }
 
 impl SlotTable {
-    pub fn divergence(&self) -> Option<&DivergenceLog> {
-        self.divergence.as_deref()
-    }
-
     /// Records the split-brain point of this slot at version `at`. Idempotent: only the first call counts.
     pub fn begin_divergence(&mut self, at: Version) {
-        if self.divergence.is_none() {
+        if self.divergence().is_none() {
             // Removals before this moment are unknown.
             let divergence =
                 DivergenceLog { at, complete_from: self.version, ..DivergenceLog::default() };
-            self.divergence = Some(Box::new(divergence));
+            self.set_divergence(Some(divergence));
         }
     }
 
     /// Drops the record: there is only one history again.
     pub fn end_divergence(&mut self) -> Applied {
         let before = self.divergence_bytes();
-        self.divergence = None;
+        self.set_divergence(None);
         Applied { grown_bytes: -before, ..Applied::default() }
     }
 
@@ -139,8 +135,8 @@ impl SlotTable {
     pub fn note_brought(&mut self, key: &Key<'_>, made: Version) {
         let here = self.peek(key).map(|found| found.item.version());
         let name = key.name();
-        let tombstone = self.divergence.as_ref().and_then(|it| it.tombstone(&name));
-        let Some(divergence) = &mut self.divergence else { return };
+        let tombstone = self.divergence().and_then(|it| it.tombstone(&name));
+        let Some(divergence) = self.divergence_mut() else { return };
         match (here, tombstone) {
             (Some(here), _) => {
                 if divergence.brought.insert((*name).into(), (here, made)).is_none() {
@@ -158,7 +154,7 @@ impl SlotTable {
     pub fn forget_tombstones(&mut self) -> Applied {
         let before = self.divergence_bytes();
         let now = self.version;
-        if let Some(divergence) = &mut self.divergence {
+        if let Some(divergence) = self.divergence_mut() {
             divergence.forget_tombstones(now);
         }
         Applied { grown_bytes: self.divergence_bytes() - before, ..Applied::default() }
@@ -171,7 +167,10 @@ impl SlotTable {
         let at = Version(input.u64()?);
         let complete_from = Version(input.u64()?);
         let emptied_at = Version(input.u64()?);
-        let divergence = self.divergence.get_or_insert_default();
+        if self.divergence().is_none() {
+            self.set_divergence(Some(DivergenceLog::default()));
+        }
+        let divergence = self.divergence_mut().expect("it has just been set");
         (divergence.at, divergence.complete_from, divergence.emptied_at) =
             (at, complete_from, emptied_at);
         while !input.0.is_empty() {
@@ -184,16 +183,16 @@ impl SlotTable {
 
     /// Takes over the other table's record, except for tombstones of keys that this table contains.
     pub fn inherit_divergence(&mut self, from: &mut SlotTable) {
-        self.divergence = from.divergence.take();
-        let Some(mut divergence) = self.divergence.take() else { return };
+        self.set_divergence(None);
+        let Some(mut divergence) = from.take_divergence_log() else { return };
         let mut back = Vec::new();
         self.for_each(|found| back.push(found.name().into_owned()));
         back.iter().for_each(|key| divergence.remove_tombstone(key));
-        self.divergence = Some(divergence);
+        self.set_divergence(Some(divergence));
     }
 
     pub(crate) fn divergence_bytes(&self) -> i64 {
-        self.divergence.as_ref().map_or(0, |divergence| divergence.bytes() as i64)
+        self.divergence().map_or(0, |divergence| divergence.bytes() as i64)
     }
 
     /// Records the removal of a key that had the version `was`. Returns the growth of the record in bytes.
@@ -227,7 +226,7 @@ impl SlotTable {
 
     #[inline]
     fn remember(&mut self, edit: impl FnOnce(&mut DivergenceLog)) -> i64 {
-        let Some(divergence) = &mut self.divergence else { return 0 };
+        let Some(divergence) = self.divergence_mut() else { return 0 };
         let before = divergence.bytes() as i64;
         edit(divergence);
         divergence.bytes() as i64 - before

@@ -13,10 +13,13 @@ pub enum Effect<'a> {
     Append { key: Key<'a>, tail: &'a [u8] },
     /// Writes these bytes at `offset`, and fills up with zeros before them if the string was shorter.
     Overwrite { key: Key<'a>, offset: usize, bytes: &'a [u8] },
-    /// Sets fields of a hash: fields and values in a row (`containers::Row`).
+    /// Sets fields of a hash: fields and values in a row (`containers::Row`), with their deadlines. A field given without
+    /// a deadline has none afterwards.
     SetFields { key: Key<'a>, pairs: &'a [u8] },
     /// Removes fields of a hash, but not all of them: then the effect is `Remove`.
     RemoveFields { key: Key<'a>, fields: &'a [u8] },
+    /// Sets the deadlines of fields of a hash: fields and times in a row; time 0 removes the deadline.
+    ExpireFields { key: Key<'a>, deadlines: &'a [u8] },
     /// Inserts the elements of a row into a list, before the element at `index`, or at the end. A missing key becomes a
     /// list.
     InsertElements { key: Key<'a>, index: usize, elements: &'a [u8] },
@@ -46,6 +49,33 @@ pub enum Effect<'a> {
     /// Exchanges the contents of two databases. Only while no other node has, or had, a copy of the slot
     /// (`ServedSlots::is_alone`).
     SwapDatabases { one: Database, other: Database },
+}
+
+impl<'a> Effect<'a> {
+    /// Returns the key that the effect changes; `None` if it changes a whole slot.
+    #[inline]
+    pub fn key(&self) -> Option<Key<'a>> {
+        match self {
+            Effect::Put { key, .. }
+            | Effect::Append { key, .. }
+            | Effect::Overwrite { key, .. }
+            | Effect::SetFields { key, .. }
+            | Effect::RemoveFields { key, .. }
+            | Effect::ExpireFields { key, .. }
+            | Effect::InsertElements { key, .. }
+            | Effect::SetElement { key, .. }
+            | Effect::RemoveElements { key, .. }
+            | Effect::SetScores { key, .. }
+            | Effect::RemoveScored { key, .. }
+            | Effect::AddMembers { key, .. }
+            | Effect::RemoveMembers { key, .. }
+            | Effect::ChangeStream { key, .. }
+            | Effect::Expire { key, .. }
+            | Effect::Mark { key, .. }
+            | Effect::Remove { key, .. } => Some(*key),
+            Effect::Clear | Effect::SwapDatabases { .. } => None,
+        }
+    }
 }
 
 /// The reason for a key's removal.

@@ -42,6 +42,7 @@ const REMOVE_V1: u8 = 0x26;
 const CLEAR_V1: u8 = 0x27;
 const SET_FIELDS_V1: u8 = 0x28;
 const REMOVE_FIELDS_V1: u8 = 0x29;
+const EXPIRE_FIELDS_V1: u8 = 0x2A;
 const INSERT_ELEMENTS_V1: u8 = 0x30;
 const SET_ELEMENT_V1: u8 = 0x31;
 const REMOVE_ELEMENTS_V1: u8 = 0x32;
@@ -244,6 +245,9 @@ pub fn encode_effect(effect: &Effect<'_>, out: &mut Vec<u8>) {
         }
         Effect::SetFields { key, pairs } => put_key_bytes(out, SET_FIELDS_V1, key, pairs),
         Effect::RemoveFields { key, fields } => put_key_bytes(out, REMOVE_FIELDS_V1, key, fields),
+        Effect::ExpireFields { key, deadlines } => {
+            put_key_bytes(out, EXPIRE_FIELDS_V1, key, deadlines);
+        }
         Effect::InsertElements { key, index, elements } => {
             put_tag_key(out, INSERT_ELEMENTS_V1, key);
             put_varint(out, *index as u64);
@@ -312,8 +316,11 @@ pub fn decode_effect<'a>(
             let offset = offset.ok_or(DecodeError::BadNumber)?;
             Effect::Overwrite { key, offset, bytes: input.bytes()? }
         }
-        SET_FIELDS_V1 => Effect::SetFields { key: key(&mut input)?, pairs: input.row(PAIR)? },
+        SET_FIELDS_V1 => Effect::SetFields { key: key(&mut input)?, pairs: input.fields()? },
         REMOVE_FIELDS_V1 => Effect::RemoveFields { key: key(&mut input)?, fields: input.row(1)? },
+        EXPIRE_FIELDS_V1 => {
+            Effect::ExpireFields { key: key(&mut input)?, deadlines: input.row(PAIR)? }
+        }
         INSERT_ELEMENTS_V1 => {
             let (key, index) = (key(&mut input)?, input.index()?);
             Effect::InsertElements { key, index, elements: input.row(1)? }
@@ -500,6 +507,12 @@ impl<'a> ByteReader<'a> {
         Row::check(bytes, width).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
     }
 
+    /// Reads a row of fields and values, with their deadlines.
+    fn fields(&mut self) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.bytes()?;
+        Row::check_fields(bytes).map(Row::bytes).map_err(|_| DecodeError::BadNumber)
+    }
+
     /// Reads the index of an element.
     fn index(&mut self) -> Result<usize, DecodeError> {
         usize::try_from(self.varint()?).map_err(|_| DecodeError::BadNumber)
@@ -585,7 +598,7 @@ impl<'a> ByteReader<'a> {
             VALUE_PLAIN => Ok(NewValue::Plain(self.bytes()?)),
             VALUE_RAW => Ok(NewValue::Raw(self.bytes()?)),
             VALUE_INTEGER => Ok(NewValue::Integer(self.u64()?.cast_signed())),
-            VALUE_HASH => Ok(NewValue::Hash(self.row(PAIR)?)),
+            VALUE_HASH => Ok(NewValue::Hash(self.fields()?)),
             VALUE_LIST => Ok(NewValue::List(self.row(1)?)),
             VALUE_SORTED_SET => Ok(NewValue::SortedSet(self.scored_row()?)),
             VALUE_SET => Ok(NewValue::Set(self.row(MEMBER)?)),

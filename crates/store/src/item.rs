@@ -500,6 +500,11 @@ impl<'a> ItemRef<'a> {
         }
     }
 
+    #[inline]
+    pub fn is_hash(self) -> bool {
+        matches!(self.kind(), ValueKind::PackedHash | ValueKind::HashTable)
+    }
+
     pub fn encoding(self) -> Encoding {
         match self.kind() {
             ValueKind::Integer => Encoding::Int,

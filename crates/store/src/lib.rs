@@ -15,6 +15,8 @@ mod segment; //     A sorted open-addressing table of 8-byte entries, with expir
 mod item; //        One item in one heap block.
 mod value; //       A value as it is read, and as it is written.
 mod hash_value; //  A hash as it is read.
+mod extras; //      The parts of a slot that few slots have.
+mod field_deadlines; // The hashes of a slot whose fields expire.
 mod list_value; //  A list as it is read.
 mod list_ranges; // Ranges of a list's indices.
 mod sorted_value; // A sorted set as it is read.
@@ -34,7 +36,7 @@ pub use access::{AccessMark, AccessTracking, LfuTuning, Touch};
 pub use containers::{
     Consumer, Element, Group, MalformedRow, PendingEntry, Row, Score, ScoredMember, ScoredRow,
     Stream, StreamEntry, StreamId, StreamPosition, StreamRecord, StreamRecords, Table,
-    TablePosition, block_bytes, compare_texts,
+    TablePosition, block_bytes, compare_texts, deadline_of, with_deadline, write_field,
 };
 pub use databases::DatabaseSize;
 pub use digest::{Digest, digest_of};
@@ -45,7 +47,8 @@ pub use encoding::{
     encode_item_as, encode_item_in_parts, encode_item_part, encode_item_without_value,
 };
 pub use evict::{Candidate, EvictionPool, Policy, SAMPLES_MAX};
-pub use hash_value::HashValue;
+pub use field_deadlines::{DueFields, DueHashes};
+pub use hash_value::{HashValue, LiveHash};
 pub use index::At;
 pub use item::{ItemRef, SharedValue};
 pub use key::{Database, Key, Seed};

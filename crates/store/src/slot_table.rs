@@ -7,12 +7,13 @@ use std::sync::Arc;
 use containers::{List, SortedSet, Stream, Table};
 
 use crate::databases::{DatabaseSize, Index};
+use crate::extras::SlotExtras;
 use crate::index::At;
 use crate::item::ItemRef;
 use crate::key::name_of;
 use crate::{
-    Database, DivergenceLog, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue,
-    StringValue, Touch, UnixMillis, Version,
+    Database, HashValue, Key, ListValue, SetValue, SortedSetValue, StoredValue, StringValue, Touch,
+    UnixMillis, Version,
 };
 
 /// Values of this size and more have a block of their own that replies and fills share, so that nothing large is
@@ -36,8 +37,8 @@ pub struct SlotTable {
     pub(crate) last_removal: Version,
     /// The items' memory in the allocator.
     pub(crate) item_bytes: usize,
-    /// Present while another side of the cluster may have continued after a split.
-    pub(crate) divergence: Option<Box<DivergenceLog>>,
+    /// Present while another side of the cluster may have continued after a split, or fields of hashes expire.
+    pub(crate) extras: Option<Box<SlotExtras>>,
 }
 
 /// A time later than any expiry.
@@ -51,7 +52,7 @@ impl Default for SlotTable {
             expires_from: NEVER,
             last_removal: Version::ZERO,
             item_bytes: 0,
-            divergence: None,
+            extras: None,
         }
     }
 }
@@ -219,7 +220,8 @@ impl SlotTable {
 
     /// Returns the slot's memory in the allocator.
     pub fn bytes(&self) -> usize {
-        self.item_bytes + self.index.bytes() + self.divergence.as_ref().map_or(0, |it| it.bytes())
+        let remembered = self.divergence().map_or(0, |it| it.bytes());
+        self.item_bytes + self.index.bytes() + remembered + self.field_deadline_bytes()
     }
 
     /// Returns the part of that memory that is not items.
@@ -339,10 +341,17 @@ impl SlotTable {
         self.index.random_expiring(roll).map(|at| self.found(at))
     }
 
-    /// Returns the clock time at which to look for expired keys next; possibly too early.
+    /// Returns the clock time at which to look for expired keys and fields next; possibly too early.
     #[inline]
     pub fn expires_from(&self) -> Option<UnixMillis> {
-        (self.index.expiring() > 0).then(|| self.version.clock_at(self.expires_from))
+        let fields = self.field_deadlines().and_then(|deadlines| deadlines.first());
+        let first = self.keys_expire_from().into_iter().chain(fields).min();
+        first.map(|first| self.version.clock_at(first))
+    }
+
+    #[inline]
+    pub(crate) fn keys_expire_from(&self) -> Option<UnixMillis> {
+        (self.index.expiring() > 0).then_some(self.expires_from)
     }
 
     /// Returns the keys that are due by the slot's time, at most `max` of them. They are still in the slot: the

@@ -101,7 +101,7 @@ pub enum NewValue<'a> {
     Integer(i64),
     /// A large string that already has a block of its own.
     Shared(Arc<Vec<u8>>),
-    /// A hash: its fields and values in a row (`containers::Row`), no field twice.
+    /// A hash: its fields and values in a row (`containers::Row`), with their deadlines, no field twice.
     Hash(&'a [u8]),
     /// A list: its elements in a row.
     List(&'a [u8]),

@@ -120,12 +120,15 @@ impl Pair {
         let pairs = fields.iter().flat_map(|field| [field.as_str(), &value]);
         let (pairs, one) = (row(pairs), row([fields[0].as_str(), "one"]));
         let gone = row(fields.iter().map(String::as_str));
+        let at = if what == 7 { 9_000_000 + self.now } else { 0 }.to_string();
+        let deadlines = row(fields.iter().flat_map(|field| [field.as_str(), &at]));
         let effect = match what {
             0 => Effect::Remove { key, cause: Cause::Deleted },
             1 => Effect::Put { key, value: NewValue::Hash(&pairs), expires_at: None },
             2 => Effect::Expire { key, at: Some(UnixMillis(9_000_000 + self.now)) },
             3 | 4 => Effect::RemoveFields { key, fields: &gone },
             5 | 6 => Effect::SetFields { key, pairs: &one },
+            7 | 8 => Effect::ExpireFields { key, deadlines: &deadlines },
             _ => Effect::SetFields { key, pairs: &pairs },
         };
         self.apply(&key, &effect);

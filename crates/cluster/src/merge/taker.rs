@@ -121,7 +121,7 @@ impl MergeTaker {
 /// they are not a container although they should be one: no peer of ours sends that.
 fn assembled<'a>(empty: &NewValue<'_>, pieces: &'a [u8]) -> Option<NewValue<'a>> {
     match empty {
-        NewValue::Hash(_) => Row::check(pieces, 2).ok().map(|row| NewValue::Hash(row.bytes())),
+        NewValue::Hash(_) => Row::check_fields(pieces).ok().map(|row| NewValue::Hash(row.bytes())),
         NewValue::List(_) => Row::check(pieces, 1).ok().map(|row| NewValue::List(row.bytes())),
         NewValue::SortedSet(_) => {
             ScoredRow::check(pieces).ok().map(|row| NewValue::SortedSet(row.bytes()))

@@ -63,6 +63,7 @@ impl ListCopies {
             | Effect::Overwrite { .. }
             | Effect::SetFields { .. }
             | Effect::RemoveFields { .. }
+            | Effect::ExpireFields { .. }
             | Effect::SetScores { .. }
             | Effect::RemoveScored { .. }
             | Effect::AddMembers { .. }

@@ -58,6 +58,7 @@ impl Past {
                 | Effect::Overwrite { .. }
                 | Effect::SetFields { .. }
                 | Effect::RemoveFields { .. }
+                | Effect::ExpireFields { .. }
                 | Effect::InsertElements { .. }
                 | Effect::SetElement { .. }
                 | Effect::RemoveElements { .. }

@@ -65,6 +65,7 @@ impl Wanted {
             | Effect::Overwrite { .. }
             | Effect::SetFields { .. }
             | Effect::RemoveFields { .. }
+            | Effect::ExpireFields { .. }
             | Effect::SetElement { .. }
             | Effect::RemoveElements { .. }
             | Effect::RemoveScored { .. }

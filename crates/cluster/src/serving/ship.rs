@@ -109,7 +109,7 @@ impl PartlySent<'_> {
         while !rest.is_empty() {
             let (recorded, behind) =
                 Recorded::read(rest, self.seed).expect("recorded by this node");
-            if key_of(&recorded.effect).is_some_and(|other| is_same(&other, key)) {
+            if recorded.effect.key().is_some_and(|other| is_same(&other, key)) {
                 self.write_needed_part(key, &recorded, out);
             }
             rest = behind;
@@ -147,7 +147,7 @@ impl<'a> Touched<'a> {
             if rest.len() == unit.len() {
                 touched.from = recorded.previous;
             }
-            match key_of(&recorded.effect) {
+            match recorded.effect.key() {
                 Some(key) => touched.keys.push(key),
                 None => touched.all = true,
             }
@@ -159,27 +159,4 @@ impl<'a> Touched<'a> {
 
 fn is_same(one: &Key<'_>, other: &Key<'_>) -> bool {
     one.database() == other.database() && one.bytes() == other.bytes()
-}
-
-fn key_of<'a>(effect: &Effect<'a>) -> Option<Key<'a>> {
-    match effect {
-        Effect::Put { key, .. }
-        | Effect::Append { key, .. }
-        | Effect::Overwrite { key, .. }
-        | Effect::SetFields { key, .. }
-        | Effect::RemoveFields { key, .. }
-        | Effect::InsertElements { key, .. }
-        | Effect::SetElement { key, .. }
-        | Effect::RemoveElements { key, .. }
-        | Effect::SetScores { key, .. }
-        | Effect::RemoveScored { key, .. }
-        | Effect::AddMembers { key, .. }
-        | Effect::RemoveMembers { key, .. }
-        | Effect::ChangeStream { key, .. }
-        | Effect::Expire { key, .. }
-        | Effect::Mark { key, .. }
-        | Effect::Remove { key, .. } => Some(*key),
-        // Databases are swapped only while there is no downstream.
-        Effect::Clear | Effect::SwapDatabases { .. } => None,
-    }
 }

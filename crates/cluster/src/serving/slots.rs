@@ -10,7 +10,8 @@ use std::sync::Arc;
 use placement::Slot;
 use smallvec::SmallVec;
 use store::{
-    Applied, At, Effect, Expired, Found, Key, Seed, SlotTable, Touch, UnixMillis, Version,
+    Applied, At, DueHashes, Effect, Expired, Found, Key, Seed, SlotTable, Touch, UnixMillis,
+    Version,
 };
 
 use super::access::{Need, Obstacle, SlotAccess};
@@ -509,6 +510,17 @@ impl<'a, 'e, P: ServingPlane> ServedSlots<'a, 'e, P> {
     /// Returns at most `max` keys of the slot that have expired.
     pub fn due(&mut self, slot: Slot, now: UnixMillis, max: usize) -> Expired {
         state_in(&mut self.held, slot).table.due(now, max)
+    }
+
+    /// Returns the names of at most `max` hashes of the slot with fields that have expired.
+    pub fn due_hashes(
+        &mut self,
+        slot: Slot,
+        now: UnixMillis,
+        max: usize,
+        seed: &Seed,
+    ) -> DueHashes {
+        state_in(&mut self.held, slot).table.due_hashes(now, max, seed)
     }
 
     /// Forces the counts to be published at the end even if no key has changed.

@@ -94,8 +94,8 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         ("geoadd", _) => MODIFIES,
         ("pfmerge", 0) => USES_AND_EXTENDS,
         ("pfmerge", _) => READS,
-        ("pfcount" | "pfdebug", _) => USES,
-        ("append" | "hsetnx" | "sadd" | "pfadd", _)
+        ("pfcount" | "pfdebug" | "hgetex", _) => USES,
+        ("append" | "hsetnx" | "hsetex" | "sadd" | "pfadd", _)
         | ("lpush" | "lpushx" | "rpush" | "rpushx" | "linsert", _)
         | ("lmove" | "rpoplpush" | "blmove" | "brpoplpush", 1) => EXTENDS,
         ("hdel" | "srem" | "lrem" | "ltrim", _) => REMOVES_FROM,
@@ -124,10 +124,11 @@ pub(super) fn key_access(spec: &Spec, number: usize) -> KeyFlags {
         | ("copy" | "rename", 1) => OVERWRITES,
         ("msetnx" | "setnx", _) | ("renamenx", 1) => CREATES,
         ("del" | "unlink" | "delifeq", _) => REMOVES,
-        ("getdel" | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop", _)
+        ("getdel" | "hgetdel" | "lpop" | "rpop" | "lmpop" | "blpop" | "brpop" | "blmpop", _)
         | ("rename" | "renamenx" | "lmove" | "rpoplpush" | "blmove" | "brpoplpush", 0) => TAKES,
         ("bitop", _) | ("copy", 0) => READS,
         ("expire" | "expireat" | "pexpire" | "pexpireat" | "persist" | "setrange", _)
+        | ("hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist", _)
         | ("hset" | "hmset" | "lset", _) => MODIFIES,
         ("exists" | "strlen" | "touch" | "type" | "watch" | "memory|usage", _)
         | ("hexists" | "hlen" | "hstrlen" | "llen" | "scard" | "sismember" | "smismember", _) => {

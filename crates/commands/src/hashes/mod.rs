@@ -4,11 +4,14 @@ mod write; //  HSET, HSETNX, HMSET, HDEL, HINCRBY, HINCRBYFLOAT.
 mod read; //   HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HSTRLEN, HEXISTS.
 mod random; // HRANDFIELD.
 mod scan; //   HSCAN.
+mod fields; // The clause FIELDS, and changes of several fields.
+mod expire; // HEXPIRE and its variants, HTTL and its variants, HPERSIST.
+mod lifetime; // HGETEX, HSETEX, HGETDEL.
 
 pub(crate) use self::write::row_of;
 
 use resp::Reply;
-use store::{Element, Found, HashValue, StoredValue};
+use store::{Element, Found, LiveHash, StoredValue, UnixMillis};
 
 use crate::Error;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
@@ -33,6 +36,12 @@ const READ_ALL: Spec = Spec {
 /// The common part of commands that write fields, and may need memory for them.
 const WRITE: Spec = Spec { flags: Flags::of(&[Flag::Write, Flag::DenyOom, Flag::Fast]), ..READ };
 
+/// The common part of commands that read the expiry of fields.
+const READ_FIELDS: Spec = Spec { complexity: "O(N) where N is the number of fields", ..READ };
+
+/// The common part of commands that change the expiry of fields, or remove fields.
+const CHANGE_FIELDS: Spec = Spec { flags: Flags::of(&[Flag::Write, Flag::Fast]), ..READ_FIELDS };
+
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "hdel",
@@ -55,6 +64,36 @@ pub(crate) const SPECS: &[Spec] = &[
         ..READ
     },
     Spec {
+        name: "hexpire",
+        full_name: "hexpire",
+        syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        summary: "Sets the expiry of fields in seconds.",
+        since: "9.0.0",
+        arity: -6,
+        run: Some(expire::hexpire),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hexpireat",
+        full_name: "hexpireat",
+        syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        summary: "Sets the expiry of fields to a Unix time in seconds.",
+        since: "9.0.0",
+        arity: -6,
+        run: Some(expire::hexpireat),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hexpiretime",
+        full_name: "hexpiretime",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Returns the Unix times in seconds at which fields expire.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(expire::hexpiretime),
+        ..READ_FIELDS
+    },
+    Spec {
         name: "hget",
         full_name: "hget",
         syntax: "key field",
@@ -70,6 +109,26 @@ pub(crate) const SPECS: &[Spec] = &[
         summary: "Returns all fields of a hash with their values.",
         run: Some(read::hgetall),
         ..READ_ALL
+    },
+    Spec {
+        name: "hgetdel",
+        full_name: "hgetdel",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Returns the values of fields, and removes them.",
+        since: "9.1.0",
+        arity: -5,
+        run: Some(lifetime::hgetdel),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hgetex",
+        full_name: "hgetex",
+        syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
+        summary: "Returns the values of fields, and sets their expiry.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(lifetime::hgetex),
+        ..CHANGE_FIELDS
     },
     Spec {
         name: "hincrby",
@@ -128,6 +187,56 @@ pub(crate) const SPECS: &[Spec] = &[
         ..WRITE
     },
     Spec {
+        name: "hpersist",
+        full_name: "hpersist",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Removes the expiry of fields.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(expire::hpersist),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hpexpire",
+        full_name: "hpexpire",
+        syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        summary: "Sets the expiry of fields in milliseconds.",
+        since: "9.0.0",
+        arity: -6,
+        run: Some(expire::hpexpire),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hpexpireat",
+        full_name: "hpexpireat",
+        syntax: "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
+        summary: "Sets the expiry of fields to a Unix time in milliseconds.",
+        since: "9.0.0",
+        arity: -6,
+        run: Some(expire::hpexpireat),
+        ..CHANGE_FIELDS
+    },
+    Spec {
+        name: "hpexpiretime",
+        full_name: "hpexpiretime",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Returns the Unix times in milliseconds at which fields expire.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(expire::hpexpiretime),
+        ..READ_FIELDS
+    },
+    Spec {
+        name: "hpttl",
+        full_name: "hpttl",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Returns the times to live of fields in milliseconds.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(expire::hpttl),
+        ..READ_FIELDS
+    },
+    Spec {
         name: "hrandfield",
         full_name: "hrandfield",
         syntax: "key [count [WITHVALUES]]",
@@ -162,6 +271,18 @@ pub(crate) const SPECS: &[Spec] = &[
         ..WRITE
     },
     Spec {
+        name: "hsetex",
+        full_name: "hsetex",
+        syntax: "key [NX | XX] [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] \
+                 FIELDS numfields field value [field value ...]",
+        summary: "Sets fields of a hash and their expiry.",
+        since: "9.0.0",
+        complexity: "O(N) where N is the number of fields",
+        arity: -6,
+        run: Some(lifetime::hsetex),
+        ..WRITE
+    },
+    Spec {
         name: "hsetnx",
         full_name: "hsetnx",
         syntax: "key field value",
@@ -181,6 +302,16 @@ pub(crate) const SPECS: &[Spec] = &[
         ..READ
     },
     Spec {
+        name: "httl",
+        full_name: "httl",
+        syntax: "key FIELDS numfields field [field ...]",
+        summary: "Returns the times to live of fields in seconds.",
+        since: "9.0.0",
+        arity: -5,
+        run: Some(expire::httl),
+        ..READ_FIELDS
+    },
+    Spec {
         name: "hvals",
         full_name: "hvals",
         syntax: "key",
@@ -190,10 +321,10 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
-/// Returns the hash that a key holds; an error if it holds another type.
-fn hash_of<'a>(found: &Found<'a>) -> Result<HashValue<'a>, Error> {
+/// Returns the hash that a key holds, without the fields that are due at `now`; an error if it holds another type.
+fn hash_of<'a>(found: &Found<'a>, now: UnixMillis) -> Result<LiveHash<'a>, Error> {
     match found.value() {
-        StoredValue::Hash(hash) => Ok(hash),
+        StoredValue::Hash(hash) => Ok(hash.at(now)),
         StoredValue::String(_)
         | StoredValue::List(_)
         | StoredValue::SortedSet(_)

@@ -2,7 +2,7 @@
 
 use placement::SplitMix64;
 use resp::{Protocol, Reply};
-use store::{Element, HashValue};
+use store::{Element, LiveHash};
 
 use super::{hash_of, reply_element};
 use crate::Error;
@@ -15,8 +15,9 @@ pub(super) fn hrandfield(context: &mut Context<'_>) -> Result<(), Error> {
     let options = SampleOptions::parse(context, b"withvalues")?;
     let key = context.key(1);
     let mut rng = SplitMix64::new(context.keys.roll());
+    let now = context.keys.now_in(key.slot());
     let found = context.keys.read(&key);
-    let hash = found.map(|found| hash_of(&found)).transpose()?;
+    let hash = found.map(|found| hash_of(&found, now)).transpose()?;
     match (options, hash) {
         (None, None) => context.reply.null(),
         (Some(_), None) => context.reply.array(0),
@@ -33,22 +34,20 @@ pub(super) fn hrandfield(context: &mut Context<'_>) -> Result<(), Error> {
 }
 
 /// Draws fields with their values.
-fn draw<'a>(options: &SampleOptions, hash: HashValue<'a>, rng: &mut SplitMix64) -> Vec<Pair<'a>> {
+fn draw<'a>(options: &SampleOptions, hash: LiveHash<'a>, rng: &mut SplitMix64) -> Vec<Pair<'a>> {
     let Ok(count) = usize::try_from(options.count) else {
         let draws = 0..options.count.unsigned_abs();
         return draws.filter_map(|_| hash.random(|| rng.draw())).collect();
     };
     let len = hash.len();
-    match hash {
-        _ if count >= len => hash.pairs().collect(),
-        HashValue::Table(_) if count < len / 3 => {
-            draw_different(count, || hash.random(|| rng.draw())).into_iter().collect()
-        }
-        HashValue::Table(_) | HashValue::Packed(_) => {
-            let mut selection = Selection { wanted: count, left: len, rng };
-            hash.pairs().filter(|_| selection.takes_next()).collect()
-        }
+    if count >= len {
+        return hash.pairs().collect();
     }
+    if hash.is_table() && count < len / 3 {
+        return draw_different(count, || hash.random(|| rng.draw())).into_iter().collect();
+    }
+    let mut selection = Selection { wanted: count, left: len, rng };
+    hash.pairs().filter(|_| selection.takes_next()).collect()
 }
 
 fn reply_pairs(options: &SampleOptions, reply: &mut Reply<'_>, pairs: &[Pair<'_>]) {

@@ -1,7 +1,7 @@
 //! Reads fields: HGET, HMGET, HGETALL, HKEYS, HVALS, HLEN, HSTRLEN, HEXISTS.
 
 use resp::Reply;
-use store::{Element, HashValue};
+use store::{Element, LiveHash};
 
 use super::{hash_of, reply_element};
 use crate::Error;
@@ -27,9 +27,10 @@ fn with_field(
     answer: impl FnOnce(&mut Reply<'_>, Option<Element<'_>>),
 ) -> Result<(), Error> {
     let (key, seed) = (context.key(1), &context.keys.env().seed);
+    let now = context.keys.now_in(key.slot());
     match context.keys.read(&key) {
         Some(found) => {
-            let value = hash_of(&found)?.get(context.args.at(2), seed);
+            let value = hash_of(&found, now)?.get(context.args.at(2), seed);
             answer(&mut context.reply, value);
         }
         None => answer(&mut context.reply, None),
@@ -46,7 +47,8 @@ fn reply_or_null(reply: &mut Reply<'_>, value: Option<Element<'_>>) {
 
 pub(super) fn hmget(context: &mut Context<'_>) -> Result<(), Error> {
     let (key, seed) = (context.key(1), &context.keys.env().seed);
-    let hash = context.keys.read(&key).map(|found| hash_of(&found)).transpose()?;
+    let now = context.keys.now_in(key.slot());
+    let hash = context.keys.read(&key).map(|found| hash_of(&found, now)).transpose()?;
     context.reply.array(context.args.len() - 2);
     for field in context.args.from(2) {
         reply_or_null(&mut context.reply, hash.and_then(|hash| hash.get(field, seed)));
@@ -56,18 +58,20 @@ pub(super) fn hmget(context: &mut Context<'_>) -> Result<(), Error> {
 
 pub(super) fn hlen(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
-    let hash = context.keys.read(&key).map(|found| hash_of(&found)).transpose()?;
-    context.reply.integer(hash.map_or(0, HashValue::len).cast_signed() as i64);
+    let now = context.keys.now_in(key.slot());
+    let hash = context.keys.read(&key).map(|found| hash_of(&found, now)).transpose()?;
+    context.reply.integer(hash.map_or(0, LiveHash::len).cast_signed() as i64);
     Ok(())
 }
 
 pub(super) fn hgetall(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
     let Some(found) = context.keys.read(&key) else {
         context.reply.map(0);
         return Ok(());
     };
-    let hash = hash_of(&found)?;
+    let hash = hash_of(&found, now)?;
     context.reply.map(hash.len());
     for (field, value) in hash.pairs() {
         reply_element(&mut context.reply, field);
@@ -90,11 +94,12 @@ fn list(
     choose: impl for<'e> Fn((Element<'e>, Element<'e>)) -> Element<'e>,
 ) -> Result<(), Error> {
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
     let Some(found) = context.keys.read(&key) else {
         context.reply.array(0);
         return Ok(());
     };
-    let hash = hash_of(&found)?;
+    let hash = hash_of(&found, now)?;
     context.reply.array(hash.len());
     for pair in hash.pairs() {
         reply_element(&mut context.reply, choose(pair));

@@ -12,12 +12,13 @@ use crate::keyspace::{PageOptions, parse_cursor, reply_page};
 pub(super) fn hscan(context: &mut Context<'_>) -> Result<(), Error> {
     let from = TablePosition(parse_cursor(context.args.at(2))?);
     let (key, seed) = (context.key(1), &context.keys.env().seed);
+    let now = context.keys.now_in(key.slot());
     let options = PageOptions::parse(context, 3);
     let mut texts: Vec<Vec<u8>> = Vec::new();
     let mut next = None;
     // As in Redis, wrong options of a missing key are no error.
     if let Some(found) = context.keys.read(&key) {
-        let (hash, options) = (hash_of(&found)?, options?);
+        let (hash, options) = (hash_of(&found, now)?, options?);
         let mut seen = 0;
         next = hash.scan(seed, from, |field, value| {
             seen += 1;

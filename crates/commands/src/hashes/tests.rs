@@ -1,5 +1,7 @@
 //! Tests of the hash commands as scripts, with the replies that redis-server gives.
 
+mod expire; // Deadlines of fields.
+
 use settings::NotifyClasses;
 
 use crate::testing::{TestNode, check, check_on};

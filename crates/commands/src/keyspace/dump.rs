@@ -1,13 +1,12 @@
 //! DUMP serialises a value in Redis's format, RESTORE creates a key from it.
 
 use settings::NotifyClasses;
-use store::{AccessMark, AccessTracking, Effect, NewValue, UnixMillis};
+use store::{AccessMark, AccessTracking, Effect, UnixMillis};
 
 use crate::Error;
 use crate::context::Context;
 use crate::rdb::{self, PayloadError, RestoredValue};
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
-use crate::strings::text_value;
 
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
@@ -40,8 +39,9 @@ pub(crate) const SPECS: &[Spec] = &[
 
 fn dump(context: &mut Context<'_>) -> Result<(), Error> {
     let key = context.key(1);
+    let now = context.keys.now_in(key.slot());
     match context.keys.read(&key) {
-        Some(found) => context.reply.bulk(&rdb::dump(found.value())),
+        Some(found) => context.reply.bulk(&rdb::dump(found.value(), now)),
         None => context.reply.null(),
     }
     Ok(())
@@ -79,15 +79,7 @@ fn restore_as(
     mark: Option<AccessMark>,
 ) {
     let key = context.key(1);
-    let value = match value {
-        RestoredValue::String(bytes) => text_value(bytes),
-        RestoredValue::Hash(row) => NewValue::Hash(row),
-        RestoredValue::List(row) => NewValue::List(row),
-        RestoredValue::SortedSet(row) => NewValue::SortedSet(row),
-        RestoredValue::Set(row) => NewValue::Set(row),
-        RestoredValue::Stream(records) => NewValue::Stream(records),
-    };
-    context.keys.replace_key(key, value, expires_at);
+    context.keys.replace_key(key, value.new_value(), expires_at);
     if let Some(mark) = mark {
         context.keys.apply(&Effect::Mark { key, mark });
     }

@@ -7,6 +7,7 @@ use crate::Error;
 use crate::context::Context;
 use crate::error::repeated;
 use crate::spec::{BLANK, Flag, Flags, KeySpec, Spec};
+use crate::strings::DeadlineUnit;
 
 /// The common part of EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 const SETTER: Spec =
@@ -103,40 +104,29 @@ pub(crate) const SPECS: &[Spec] = &[
     },
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TimeUnit {
-    Seconds,
-    Millis,
-}
-
-/// The base of a time in the arguments.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Base {
-    Now,
-    Epoch,
-}
-
 fn expire(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, TimeUnit::Seconds, Base::Now)
+    set_expiry(context, DeadlineUnit::Seconds)
 }
 
 fn pexpire(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, TimeUnit::Millis, Base::Now)
+    set_expiry(context, DeadlineUnit::Millis)
 }
 
 fn expireat(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, TimeUnit::Seconds, Base::Epoch)
+    set_expiry(context, DeadlineUnit::UnixSeconds)
 }
 
 fn pexpireat(context: &mut Context<'_>) -> Result<(), Error> {
-    set_expiry(context, TimeUnit::Millis, Base::Epoch)
+    set_expiry(context, DeadlineUnit::UnixMillis)
 }
 
-fn set_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) -> Result<(), Error> {
-    let condition = ExpireCondition::parse(context)?;
+fn set_expiry(context: &mut Context<'_>, unit: DeadlineUnit) -> Result<(), Error> {
+    let condition = ExpireCondition::parse(context.args.from(3))?;
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
-    let at = parse_time(context, unit, base, now)?;
+    // Possibly negative: that is past.
+    let at = unit.millis(context.integer(2)?, now);
+    let at = at.ok_or_else(|| Error::invalid_expire(context.spec.full_name))?;
     let Some(found) = context.keys.find(&key) else {
         context.reply.integer(0);
         return Ok(());
@@ -160,29 +150,9 @@ fn set_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) -> Result<(
     Ok(())
 }
 
-/// Returns the second argument as milliseconds since 1970, possibly negative.
-fn parse_time(
-    context: &Context<'_>,
-    unit: TimeUnit,
-    base: Base,
-    now: UnixMillis,
-) -> Result<i64, Error> {
-    let number = context.integer(2)?;
-    let millis = match unit {
-        TimeUnit::Seconds => number.checked_mul(1_000),
-        TimeUnit::Millis => Some(number),
-    };
-    let base = match base {
-        Base::Now => now.0.cast_signed(),
-        Base::Epoch => 0,
-    };
-    let at = millis.and_then(|millis| millis.checked_add(base));
-    at.ok_or_else(|| Error::invalid_expire(context.spec.full_name))
-}
-
-/// The condition on the key's present expiry for setting a new one: NX, XX, GT, LT.
+/// The condition on the present expiry of a key or a field for setting a new one: NX, XX, GT, LT.
 #[derive(Default)]
-struct ExpireCondition {
+pub(crate) struct ExpireCondition {
     only_without: bool,
     only_with: bool,
     only_later: bool,
@@ -190,9 +160,11 @@ struct ExpireCondition {
 }
 
 impl ExpireCondition {
-    fn parse(context: &Context<'_>) -> Result<ExpireCondition, Error> {
+    pub(crate) fn parse<'a>(
+        words: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<ExpireCondition, Error> {
         let mut condition = ExpireCondition::default();
-        for option in context.args.from(3) {
+        for option in words {
             match option.to_ascii_lowercase().as_slice() {
                 b"nx" => condition.only_without = true,
                 b"xx" => condition.only_with = true,
@@ -220,7 +192,7 @@ impl ExpireCondition {
     }
 
     /// Checks the condition. No expiry counts as infinite: nothing is later, everything is sooner.
-    fn allows(&self, present: Option<UnixMillis>, at: i64) -> bool {
+    pub(crate) fn allows(&self, present: Option<UnixMillis>, at: i64) -> bool {
         match present.map(|present| present.0.cast_signed()) {
             None => !self.only_with && !self.only_later,
             Some(present) => {
@@ -233,22 +205,22 @@ impl ExpireCondition {
 }
 
 fn ttl(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, TimeUnit::Seconds, Base::Now);
+    tell_expiry(context, DeadlineUnit::Seconds);
     Ok(())
 }
 
 fn pttl(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, TimeUnit::Millis, Base::Now);
+    tell_expiry(context, DeadlineUnit::Millis);
     Ok(())
 }
 
 fn expiretime(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, TimeUnit::Seconds, Base::Epoch);
+    tell_expiry(context, DeadlineUnit::UnixSeconds);
     Ok(())
 }
 
 fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
-    tell_expiry(context, TimeUnit::Millis, Base::Epoch);
+    tell_expiry(context, DeadlineUnit::UnixMillis);
     Ok(())
 }
 
@@ -256,23 +228,13 @@ fn pexpiretime(context: &mut Context<'_>) -> Result<(), Error> {
 const NO_KEY: i64 = -2;
 const NO_EXPIRY: i64 = -1;
 
-fn tell_expiry(context: &mut Context<'_>, unit: TimeUnit, base: Base) {
+fn tell_expiry(context: &mut Context<'_>, unit: DeadlineUnit) {
     let key = context.key(1);
     let now = context.keys.now_in(key.slot());
     let told = match context.keys.inspect(&key).map(|found| found.expires_at) {
         None => NO_KEY,
         Some(None) => NO_EXPIRY,
-        Some(Some(at)) => {
-            let millis = match base {
-                Base::Now => at.0.saturating_sub(now.0),
-                Base::Epoch => at.0,
-            };
-            match unit {
-                // Rounded as in Redis, so that TTL right after EXPIRE returns the same number.
-                TimeUnit::Seconds => (millis.saturating_add(500) / 1_000).cast_signed(),
-                TimeUnit::Millis => millis.cast_signed(),
-            }
-        }
+        Some(Some(at)) => unit.number(at, now),
     };
     context.reply.integer(told);
 }

@@ -15,6 +15,7 @@ pub(crate) mod walk; //   Iterates over the occupied slots.
 
 use store::StoredValue;
 
+pub(crate) use expire::ExpireCondition;
 pub(crate) use scan::{PageOptions, parse_cursor, reply_page};
 
 /// Returns the type name that `TYPE` returns and `SCAN ... TYPE` filters by.

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use placement::Slot;
 use settings::NotifyClasses;
-use store::{Database, Encoding, Found, Key, NewValue, StoredValue, StringValue, UnixMillis};
+use store::{
+    Database, Encoding, Found, Key, NewValue, Row, StoredValue, StringValue, UnixMillis,
+    deadline_of, with_deadline,
+};
 
 use crate::Error;
 use crate::connection::database_at;
@@ -73,7 +76,7 @@ enum OwnedValue {
     Raw(Vec<u8>),
     Integer(i64),
     Shared(Arc<Vec<u8>>),
-    /// The fields and values of a hash, in a row.
+    /// The fields and values of a hash, in a row, with their deadlines.
     Hash(Vec<u8>),
     /// The elements of a list, in a row.
     List(Vec<u8>),
@@ -149,7 +152,7 @@ fn rename(context: &mut Context<'_>) -> Result<(), Error> {
     let (from, to) = (context.key(1), context.key(2));
     let moving = source(context, &from)?;
     if from.bytes() != to.bytes() {
-        move_to(context, &from, to, &moving);
+        move_to(context, &from, to, moving);
     }
     context.reply.ok();
     Ok(())
@@ -160,7 +163,7 @@ fn renamenx(context: &mut Context<'_>) -> Result<(), Error> {
     let moving = source(context, &from)?;
     let free = from.bytes() != to.bytes() && context.keys.find(&to).is_none();
     if free {
-        move_to(context, &from, to, &moving);
+        move_to(context, &from, to, moving);
     }
     context.reply.integer(i64::from(free));
     Ok(())
@@ -171,24 +174,36 @@ fn source(context: &mut Context<'_>, from: &Key<'_>) -> Result<Moving, Error> {
     Moving::of(&found)
 }
 
-fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: &Moving) {
+fn move_to(context: &mut Context<'_>, from: &Key<'_>, to: Key<'_>, moving: Moving) {
     // If the target key is due, it is removed first, with an "expired" event instead of being overwritten.
     context.keys.exists(&to);
-    let expires_at = deadline_there(context, moving, from.slot(), to.slot());
-    context.keys.replace_key(to, moving.new_value(), expires_at);
+    let moving = carry_deadlines(context, moving, from.slot(), to.slot());
+    context.keys.replace_key(to, moving.new_value(), moving.expires_at);
     context.keys.remove(from);
     context.keys.notify(NotifyClasses::GENERIC, "rename_from", from.bytes());
     context.keys.notify(NotifyClasses::GENERIC, "rename_to", to.bytes());
 }
 
-/// Returns the deadline of a key in its new slot.
-fn deadline_there(
-    context: &mut Context<'_>,
-    moving: &Moving,
-    from: Slot,
-    to: Slot,
-) -> Option<UnixMillis> {
-    moving.expires_at.map(|at| context.keys.carry_deadline(at, from, to))
+/// Returns the value with the deadlines of the key and of its fields in the new slot: the remaining times stay.
+fn carry_deadlines(context: &mut Context<'_>, moving: Moving, from: Slot, to: Slot) -> Moving {
+    let expires_at = moving.expires_at.map(|at| context.keys.carry_deadline(at, from, to));
+    let mut moving = Moving { expires_at, ..moving };
+    if from != to
+        && let OwnedValue::Hash(row) = &mut moving.value
+    {
+        let mut carried = Vec::with_capacity(row.len());
+        for entry in Row::new(row, 2).entries() {
+            match deadline_of(entry).map(UnixMillis) {
+                Some(at) => {
+                    let at = context.keys.carry_deadline(at, from, to);
+                    carried.extend_from_slice(&with_deadline(entry, Some(at.0)));
+                }
+                None => carried.extend_from_slice(entry),
+            }
+        }
+        *row = carried;
+    }
+    moving
 }
 
 fn copy(context: &mut Context<'_>) -> Result<(), Error> {
@@ -200,8 +215,8 @@ fn copy(context: &mut Context<'_>) -> Result<(), Error> {
     let moving = context.keys.read(&from).map(|found| Moving::of(&found)).transpose()?;
     let copied = match moving {
         Some(moving) if context.keys.find(&to).is_none() || replace => {
-            let expires_at = deadline_there(context, &moving, from.slot(), to.slot());
-            context.keys.replace_key(to, moving.new_value(), expires_at);
+            let moving = carry_deadlines(context, moving, from.slot(), to.slot());
+            context.keys.replace_key(to, moving.new_value(), moving.expires_at);
             context.keys.notify_key(NotifyClasses::GENERIC, "copy_to", &to);
             1
         }

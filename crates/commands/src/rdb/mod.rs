@@ -1,9 +1,8 @@
 //! A value in Redis's serialisation format, as DUMP writes it and RESTORE reads it: a type, the value as in an RDB
-//! file, the format's version, a checksum. Strings, hashes and lists, for now.
-//! file, the format's version, a checksum. Strings, hashes and sorted sets, for now.
-//! file, the format's version, a checksum. Strings, hashes and sets, for now.
+//! file, the format's version, a checksum.
 //!
-//! The output is byte for byte that of Redis 7.0, including compression; the input may come from Redis up to 8 and Valkey up to
+//! The output is byte for byte that of Redis 7.0, including compression, except that a hash whose fields expire is
+//! written as by Redis 8, because Redis 7.0 has no form for it; the input may come from Redis up to 8 and Valkey up to
 //! 9. Called by `keyspace/dump.rs`.
 mod lzf; //   The compression of strings.
 mod crc64; // The checksum.
@@ -14,13 +13,24 @@ mod sorted; // Sorted sets.
 mod set; //   Sets.
 mod stream; // Streams.
 mod listpack; // Redis's packed form of small containers.
+#[cfg(any(test, feature = "testing"))]
+mod fuzz; // Claims that must hold for arbitrary payloads.
+
+#[cfg(any(test, feature = "testing"))]
+pub use fuzz::fuzz_payload;
 
 use std::borrow::Cow;
 
-use store::{StoredValue, StringValue};
+use store::{NewValue, StoredValue, StringValue, UnixMillis};
+
+use crate::strings::text_value;
 
 /// The version of the format that Redis 7.0 writes.
 const VERSION: u16 = 10;
+/// The version of the format with deadlines of fields, since Redis 7.4.
+const VERSION_TIMED: u16 = 12;
+/// The first version that is Valkey's and not Redis's.
+const VERSION_VALKEY: u16 = 80;
 /// The latest version that can be read: that of Valkey 9. Later versions than 11 have further types, which are refused; those that
 /// are known here have kept their form. Redis 8 writes version 12.
 const VERSION_READ_MAX: u16 = 80;
@@ -58,7 +68,7 @@ pub(crate) enum PayloadError {
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum RestoredValue<'a> {
     String(Cow<'a, [u8]>),
-    /// The fields and values of a hash in a row, no field twice.
+    /// The fields and values of a hash in a row, with their deadlines, no field twice.
     Hash(Vec<u8>),
     /// The elements of a list in a row.
     List(Vec<u8>),
@@ -70,18 +80,34 @@ pub(crate) enum RestoredValue<'a> {
     Stream(Vec<u8>),
 }
 
-/// Returns the payload of DUMP.
-pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
+impl RestoredValue<'_> {
+    /// Returns the value to be stored.
+    pub(crate) fn new_value(&self) -> NewValue<'_> {
+        match self {
+            RestoredValue::String(bytes) => text_value(bytes),
+            RestoredValue::Hash(row) => NewValue::Hash(row),
+            RestoredValue::List(row) => NewValue::List(row),
+            RestoredValue::SortedSet(row) => NewValue::SortedSet(row),
+            RestoredValue::Set(row) => NewValue::Set(row),
+            RestoredValue::Stream(records) => NewValue::Stream(records),
+        }
+    }
+}
+
+/// Returns the payload of DUMP. A hash goes without the fields that are due at `now`.
+pub(crate) fn dump(value: StoredValue<'_>, now: UnixMillis) -> Vec<u8> {
     let mut payload = vec![match value {
         StoredValue::String(_) => TYPE_STRING,
-        StoredValue::Hash(value) => hash::type_of(value),
+        StoredValue::Hash(value) => hash::type_of(value.at(now)),
         StoredValue::List(_) => list::TYPE_LIST_QUICKLIST_2,
         StoredValue::SortedSet(value) => sorted::type_of(value),
         StoredValue::Set(value) => set::type_of(value),
         StoredValue::Stream(_) => stream::TYPE_STREAM_2,
     }];
-    put_value(&mut payload, value);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
+    let is_timed = payload == [hash::TYPE_HASH_TIMED];
+    put_value(&mut payload, value, now);
+    let version = if is_timed { VERSION_TIMED } else { VERSION };
+    payload.extend_from_slice(&version.to_le_bytes());
     let checksum = crc64::crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     payload
@@ -89,18 +115,25 @@ pub(crate) fn dump(value: StoredValue<'_>) -> Vec<u8> {
 
 /// Returns the value in a payload of DUMP. Never produces a value longer than `bytes_max`.
 pub(crate) fn restore(payload: &[u8], bytes_max: usize) -> Result<RestoredValue<'_>, PayloadError> {
-    check(payload)?;
+    let version = check(payload)?;
     let body = &payload[..payload.len() - FOOTER_BYTES];
-    read_value(body, bytes_max).ok_or(PayloadError::BadFormat)
+    read_value(body, version, bytes_max).ok_or(PayloadError::BadFormat)
 }
 
-fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
+fn read_value(payload: &[u8], version: u16, bytes_max: usize) -> Option<RestoredValue<'_>> {
     let mut reader = RdbReader(payload);
     match reader.byte()? {
         TYPE_STRING => reader.string(bytes_max).map(RestoredValue::String),
         hash::TYPE_HASH => hash::read_pairs(&mut reader, bytes_max).map(RestoredValue::Hash),
         hash::TYPE_HASH_LISTPACK => {
             hash::read_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        hash::TYPE_HASH_TIMED => hash::read_timed(&mut reader, bytes_max).map(RestoredValue::Hash),
+        hash::TYPE_HASH_TIMED_LISTPACK => {
+            hash::read_timed_listpack(&mut reader, bytes_max).map(RestoredValue::Hash)
+        }
+        hash::TYPE_HASH_VALKEY if version >= VERSION_VALKEY => {
+            hash::read_valkey(&mut reader, bytes_max).map(RestoredValue::Hash)
         }
         kind if list::is_list(kind) => {
             list::read(&mut reader, kind, bytes_max).map(RestoredValue::List)
@@ -129,26 +162,27 @@ fn read_value(payload: &[u8], bytes_max: usize) -> Option<RestoredValue<'_>> {
 /// Returns the number of bytes of the value in an RDB file, for `DEBUG OBJECT`.
 pub(crate) fn serialized_len(value: StoredValue<'_>) -> usize {
     let mut bytes = Vec::new();
-    put_value(&mut bytes, value);
+    put_value(&mut bytes, value, UnixMillis::default());
     bytes.len()
 }
 
-fn check(payload: &[u8]) -> Result<(), PayloadError> {
+/// Checks the checksum. Returns the version of the format.
+fn check(payload: &[u8]) -> Result<u16, PayloadError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(PayloadError::WrongChecksum)?;
     let version = u16::from_le_bytes([payload[body], payload[body + 1]]);
     let (summed, sum) = payload.split_at(body + 2);
     if version > VERSION_READ_MAX || crc64::crc64(summed).to_le_bytes() != sum {
         return Err(PayloadError::WrongChecksum);
     }
-    Ok(())
+    Ok(version)
 }
 
-fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>) {
+fn put_value(out: &mut Vec<u8>, value: StoredValue<'_>, now: UnixMillis) {
     match value {
         StoredValue::String(StringValue::Integer(number)) => put_integer(out, number),
         StoredValue::String(StringValue::Bytes(bytes)) => put_string(out, bytes),
         StoredValue::String(StringValue::Shared(shared)) => put_string(out, shared.bytes()),
-        StoredValue::Hash(value) => hash::put_hash(out, value),
+        StoredValue::Hash(value) => hash::put_hash(out, value.at(now)),
         StoredValue::List(value) => list::put_list(out, value),
         StoredValue::SortedSet(value) => sorted::put_sorted_set(out, value),
         StoredValue::Set(value) => set::put_set(out, value),

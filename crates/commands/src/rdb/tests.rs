@@ -2,6 +2,7 @@
 
 mod lists; // Lists.
 
+use super::fuzz::sealed_as;
 use super::*;
 
 /// Strings, and the output of DUMP for them on redis-server 7.0.15.
@@ -39,17 +40,13 @@ fn stored(value: StringValue<'_>) -> StoredValue<'_> {
 
 /// Returns a payload with this body, and a valid version and checksum.
 pub(super) fn sealed(body: &[u8]) -> Vec<u8> {
-    let mut payload = body.to_vec();
-    payload.extend_from_slice(&VERSION.to_le_bytes());
-    let checksum = crc64::crc64(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
-    payload
+    sealed_as(VERSION, body)
 }
 
 #[test]
 fn payloads_are_those_of_redis() {
     for (string, hex) in DUMPED {
-        let payload = dump(stored(StringValue::Bytes(string)));
+        let payload = dump(stored(StringValue::Bytes(string)), store::UnixMillis(1));
         assert_eq!(payload, bytes_of(hex), "{}", string.escape_ascii());
         assert_eq!(restore(&payload, NO_LIMIT), Ok(RestoredValue::String(Cow::Borrowed(*string))));
     }
@@ -59,10 +56,13 @@ fn payloads_are_those_of_redis() {
 fn numbers_are_dumped_as_their_text_is() {
     for number in [0, -7, 127, 128, -129, 300, 32_768, -70_000, i64::MAX, i64::MIN] {
         let text = number.to_string();
-        let payload = dump(stored(StringValue::Integer(number)));
+        let payload = dump(stored(StringValue::Integer(number)), store::UnixMillis(1));
         // Longer numbers are not compressed, but their text would be.
         if text.len() <= UNCOMPRESSED_BYTES_MAX {
-            assert_eq!(payload, dump(stored(StringValue::Bytes(text.as_bytes()))));
+            assert_eq!(
+                payload,
+                dump(stored(StringValue::Bytes(text.as_bytes())), store::UnixMillis(1))
+            );
         }
         assert_eq!(
             restore(&payload, NO_LIMIT),
@@ -85,7 +85,7 @@ fn lengths_take_as_few_bytes_as_they_need() {
 
 #[test]
 fn a_payload_that_was_changed_is_refused() {
-    let payload = dump(stored(StringValue::Bytes(b"hello")));
+    let payload = dump(stored(StringValue::Bytes(b"hello")), store::UnixMillis(1));
     for at in 0..payload.len() {
         let mut changed = payload.clone();
         changed[at] ^= 1;
@@ -98,9 +98,7 @@ fn a_payload_that_was_changed_is_refused() {
 
 #[test]
 fn a_later_version_is_refused() {
-    let mut payload = [&[TYPE_STRING, 1, b'x'][..], &(VERSION_READ_MAX + 1).to_le_bytes()].concat();
-    let checksum = crc64::crc64(&payload);
-    payload.extend_from_slice(&checksum.to_le_bytes());
+    let payload = sealed_as(VERSION_READ_MAX + 1, &[TYPE_STRING, 1, b'x']);
     assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::WrongChecksum));
 }
 
@@ -132,11 +130,15 @@ fn payloads_of_valkey_9_are_read() {
 }
 
 #[test]
-fn payloads_of_later_types_are_refused_by_their_type() {
-    // A hash with an expiry of a field, of Valkey 9.1.2.
+fn a_hash_with_an_expiry_of_a_field_of_valkey_9_is_read() {
     let payload =
         bytes_of("16020161c001576609f4a101000001620474657874ffffffffffffffff50009985b13ae1641ec0");
-    assert_eq!(restore(&payload, NO_LIMIT), Err(PayloadError::BadFormat));
+    let mut row = Vec::new();
+    let element = |text: &'static str| store::Element::of(text.as_bytes());
+    let at = u64::from_le_bytes([0x57, 0x66, 0x09, 0xF4, 0xA1, 0x01, 0, 0]);
+    store::write_field(element("a"), Some(at), element("1"), &mut row);
+    store::write_field(element("b"), None, element("text"), &mut row);
+    assert_eq!(restore(&payload, NO_LIMIT), Ok(RestoredValue::Hash(row)));
 }
 
 #[test]
@@ -145,9 +147,7 @@ fn later_payloads_are_checked_as_deeply() {
         let payload = bytes_of(hex);
         let body = &payload[..payload.len() - FOOTER_BYTES];
         for len in 1..body.len() {
-            let mut cut = [&body[..len], &80u16.to_le_bytes()].concat();
-            let checksum = crc64::crc64(&cut);
-            cut.extend_from_slice(&checksum.to_le_bytes());
+            let cut = sealed_as(80, &body[..len]);
             assert_eq!(restore(&cut, NO_LIMIT), Err(PayloadError::BadFormat), "{hex} up to {len}");
         }
     }
@@ -186,7 +186,7 @@ fn nonsense_under_a_right_checksum_is_refused_and_takes_no_memory() {
 
 #[test]
 fn no_string_longer_than_allowed_is_made() {
-    let payload = dump(stored(StringValue::Bytes(&[b'a'; 1_000])));
+    let payload = dump(stored(StringValue::Bytes(&[b'a'; 1_000])), store::UnixMillis(1));
     assert!(restore(&payload, 1_000).is_ok());
     assert_eq!(restore(&payload, 999), Err(PayloadError::BadFormat));
 }
@@ -280,7 +280,7 @@ fn dumped_as(value: store::NewValue<'_>) -> Vec<u8> {
     let put = store::Effect::Put { key, value, expires_at: None };
     let version = table.next_version(store::UnixMillis(1));
     let _ = table.apply(&put, version, store::Touch::Nothing, &seed);
-    dump(table.peek(&key).expect("it was put").value())
+    dump(table.peek(&key).expect("it was put").value(), store::UnixMillis(1))
 }
 
 #[test]
@@ -313,4 +313,93 @@ fn payloads_that_are_no_hash_are_refused() {
     let whole = dumped(&row(&[b"f", &[b'v'; 100]]));
     assert!(restore(&whole, 105).is_ok());
     assert_eq!(restore(&whole, 100), Err(PayloadError::BadFormat));
+}
+
+/// Returns a row of two fields, of which one has a deadline.
+fn timed_row() -> Vec<u8> {
+    let mut row = Vec::new();
+    let element = |text: &'static str| store::Element::of(text.as_bytes());
+    store::write_field(element("keep"), None, element("v1"), &mut row);
+    store::write_field(element("ttl"), Some(1_005_000), element("v2"), &mut row);
+    row
+}
+
+#[test]
+fn hashes_with_deadlines_are_read_in_the_forms_of_redis_and_of_valkey() {
+    let expected = Ok(RestoredValue::Hash(timed_row()));
+    let at = 1_005_000u64.to_le_bytes();
+    // Redis 8, a large hash: the earliest deadline; then for each field what is added to it, and 1.
+    let redis = [&[24][..], &at, b"\x02\x00\x04keep\x02v1\x01\x03ttl\x02v2"].concat();
+    assert_eq!(restore(&sealed_as(12, &redis), NO_LIMIT), expected);
+    assert_eq!(dumped(&timed_row()), sealed_as(12, &redis), "ours is the same");
+    // Redis 8, a small one.
+    let elements: [&[u8]; 6] = [b"keep", b"v1", b"0", b"ttl", b"v2", b"1005000"];
+    let packed = listpack::write(elements.iter().map(|text| store::Element::of(text)));
+    let small = [&[25][..], &at, &[packed.len() as u8], &packed].concat();
+    assert_eq!(restore(&sealed_as(12, &small), NO_LIMIT), expected);
+    // Valkey 9.
+    let none = (-1i64).to_le_bytes();
+    let valkey = [&[22][..], b"\x02\x04keep\x02v1", &none, b"\x03ttl\x02v2", &at].concat();
+    assert_eq!(restore(&sealed_as(80, &valkey), NO_LIMIT), expected);
+    assert_eq!(restore(&sealed_as(12, &valkey), NO_LIMIT), Err(PayloadError::BadFormat));
+    // A field that is due stays behind.
+    let seed = store::Seed::new(1);
+    let mut table = store::SlotTable::default();
+    let put = store::Effect::Put {
+        key: seed.key(b"h"),
+        value: store::NewValue::Hash(&timed_row()),
+        expires_at: None,
+    };
+    let version = table.next_version(store::UnixMillis(1));
+    let _ = table.apply(&put, version, store::Touch::Nothing, &seed);
+    let found = table.peek(&seed.key(b"h")).expect("it was put");
+    let later = dump(found.value(), store::UnixMillis(1_005_000));
+    assert_eq!(restore(&later, NO_LIMIT), Ok(RestoredValue::Hash(row(&[b"keep", b"v1"]))));
+}
+
+#[test]
+fn wrong_deadlines_in_payloads_are_refused() {
+    let far = u64::MAX.to_le_bytes();
+    let bodies: [(u16, Vec<u8>); 6] = [
+        // A sum beyond 64 bits, and one that is no signed number.
+        (12, [&[24][..], &far, b"\x01\x02\x01f\x01v"].concat()),
+        (12, [&[24][..], &far, b"\x01\x01\x01f\x01v"].concat()),
+        // A negative time that does not mean none.
+        (80, [&[22][..], b"\x01\x01f\x01v", &(-2i64).to_le_bytes()].concat()),
+        // No time.
+        (80, [&[22][..], b"\x01\x01f\x01v"].concat()),
+        (12, vec![24, 0, 0, 0]),
+        // A field twice.
+        (12, [&[24][..], &[0; 8], b"\x02\x00\x01f\x01v\x00\x01f\x01w"].concat()),
+    ];
+    for (version, body) in bodies {
+        let payload = sealed_as(version, &body);
+        let restored = restore(&payload, NO_LIMIT);
+        assert_eq!(restored, Err(PayloadError::BadFormat), "{body:?}");
+    }
+    for elements in [&[b"f" as &[u8], b"v"][..], &[b"f", b"v", b"-1"], &[b"f", b"v", b"text"]] {
+        let packed = listpack::write(elements.iter().map(|text| store::Element::of(text)));
+        let body = [&[25][..], &[0; 8], &[packed.len() as u8], &packed].concat();
+        assert_eq!(restore(&sealed_as(12, &body), NO_LIMIT), Err(PayloadError::BadFormat));
+    }
+}
+
+#[test]
+fn changed_payloads_of_every_type_are_refused_or_dumped_again() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/restore_payloads");
+    let mut kinds = std::collections::BTreeSet::new();
+    for file in std::fs::read_dir(corpus).expect("it is in the repository") {
+        let seed = std::fs::read(file.expect("readable").path()).expect("readable");
+        kinds.insert(seed[1]);
+        super::fuzz_payload(&seed);
+        for at in 0..seed.len() {
+            super::fuzz_payload(&seed[..at]);
+            for change in [1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0xFF] {
+                let mut changed = seed.clone();
+                changed[at] ^= change;
+                super::fuzz_payload(&changed);
+            }
+        }
+    }
+    assert!(kinds.len() >= 10, "payloads of {kinds:?} only");
 }

@@ -1,6 +1,6 @@
 //! Values of the keys that patterns derive: strings, and fields of hashes.
 
-use store::{Element, Found, Seed, StoredValue, StringValue};
+use store::{Element, Found, Seed, StoredValue, StringValue, UnixMillis};
 
 use super::pattern::Pattern;
 use crate::context::Context;
@@ -16,10 +16,17 @@ enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// Returns the value of a key; `None` if it has another type, or no such field.
-    fn of(found: &Found<'a>, field: Option<&[u8]>, seed: &Seed) -> Option<Value<'a>> {
+    fn of(
+        found: &Found<'a>,
+        field: Option<&[u8]>,
+        now: UnixMillis,
+        seed: &Seed,
+    ) -> Option<Value<'a>> {
         match (found.value(), field) {
             (StoredValue::String(string), None) => Some(Value::String(string)),
-            (StoredValue::Hash(hash), Some(field)) => hash.get(field, seed).map(Value::Field),
+            (StoredValue::Hash(hash), Some(field)) => {
+                hash.at(now).get(field, seed).map(Value::Field)
+            }
             _ => None,
         }
     }
@@ -37,8 +44,9 @@ pub(super) fn value_of(
     let (key, field) = (pattern.key(element)?, pattern.field());
     let seed = &context.keys.env().seed;
     let key = context.keys.key(&key);
+    let now = context.keys.now_in(key.slot());
     let found = context.keys.read(&key)?;
-    Value::of(&found, field, seed).map(|value| match value {
+    Value::of(&found, field, now, seed).map(|value| match value {
         Value::String(string) => string.to_bytes().into_owned(),
         Value::Field(element) => element.to_text().into_owned(),
     })
@@ -52,8 +60,9 @@ pub(super) fn reply_value(context: &mut Context<'_>, pattern: &Pattern<'_>, elem
     let seed = &context.keys.env().seed;
     let key = pattern.key(element);
     let key = key.as_ref().map(|key| context.keys.key(key));
+    let now = key.as_ref().map(|key| context.keys.now_in(key.slot())).unwrap_or_default();
     let found = key.as_ref().and_then(|key| context.keys.read(key));
-    match found.and_then(|found| Value::of(&found, pattern.field(), seed)) {
+    match found.and_then(|found| Value::of(&found, pattern.field(), now, seed)) {
         Some(Value::String(string)) => reply_string(&mut context.reply, string),
         Some(Value::Field(element)) => reply_element(&mut context.reply, element),
         None => context.reply.null(),

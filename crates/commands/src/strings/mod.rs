@@ -20,6 +20,7 @@ use crate::keys::Keys;
 use crate::spec::{BLANK, Flag, Flags, Group, KeySpec, Spec};
 
 pub(crate) use extended::Extended;
+pub(crate) use options::{DeadlineUnit, Lifetime, deadline};
 pub(crate) use ranges::{Bounds, clamp};
 
 /// The common part of commands that read one string, quickly.

@@ -37,7 +37,7 @@ pub(super) fn is_equal(found: &Found<'_>, expected: &[u8]) -> Result<bool, Error
 
 /// The change to a key's expiry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lifetime<'a> {
+pub(crate) enum Lifetime<'a> {
     /// No option was given: SET clears the expiry, GETEX keeps it.
     Unsaid,
     /// `KEEPTTL`
@@ -50,7 +50,7 @@ pub(super) enum Lifetime<'a> {
 impl<'a> Lifetime<'a> {
     /// Adds one option. Only one of the options that set a lifetime is allowed, but it may be repeated: the last
     /// counts.
-    fn set(&mut self, new: Lifetime<'a>) -> Result<(), Error> {
+    pub(crate) fn set(&mut self, new: Lifetime<'a>) -> Result<(), Error> {
         let agrees = match (&self, &new) {
             (Lifetime::Unsaid, _)
             | (Lifetime::Keep, Lifetime::Keep)
@@ -77,7 +77,7 @@ impl<'a> Lifetime<'a> {
 
 /// The unit and base of a deadline's number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum DeadlineUnit {
+pub(crate) enum DeadlineUnit {
     /// `EX`: relative to now.
     Seconds,
     /// `PX`
@@ -89,7 +89,7 @@ pub(super) enum DeadlineUnit {
 }
 
 impl DeadlineUnit {
-    fn named(word: &[u8]) -> Option<DeadlineUnit> {
+    pub(crate) fn named(word: &[u8]) -> Option<DeadlineUnit> {
         let names: [(&[u8], DeadlineUnit); 4] = [
             (b"ex", DeadlineUnit::Seconds),
             (b"px", DeadlineUnit::Millis),
@@ -106,6 +106,25 @@ impl DeadlineUnit {
         }
     }
 
+    /// Returns the time that a number in this unit means; `None` if it is out of range.
+    pub(crate) fn time(self, number: i64, now: UnixMillis) -> Option<UnixMillis> {
+        u64::try_from(self.millis(number, now)?).ok().map(UnixMillis)
+    }
+
+    /// Same as `time`, as milliseconds since 1970, possibly negative.
+    pub(crate) fn millis(self, number: i64, now: UnixMillis) -> Option<i64> {
+        let start = if self.is_absolute() { 0 } else { now.0 };
+        number.checked_mul(self.factor())?.checked_add_unsigned(start)
+    }
+
+    /// Returns a time as a number in this unit, not negative. Rounded as in Redis, so that TTL right after EXPIRE returns
+    /// the same number.
+    pub(crate) fn number(self, at: UnixMillis, now: UnixMillis) -> i64 {
+        let millis = if self.is_absolute() { at.0 } else { at.0.saturating_sub(now.0) };
+        let half = self.factor().unsigned_abs() / 2;
+        (millis.saturating_add(half) / self.factor().unsigned_abs()).cast_signed()
+    }
+
     fn factor(self) -> i64 {
         match self {
             DeadlineUnit::Seconds | DeadlineUnit::UnixSeconds => 1_000,
@@ -117,21 +136,17 @@ impl DeadlineUnit {
 /// An expiry time as the client wrote it. Redis parses the number after the option words, and reports the first of
 /// several errors, so the number is kept as text until [`Deadline::resolve`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Deadline<'a> {
-    pub(super) clock: DeadlineUnit,
-    pub(super) number: &'a [u8],
+pub(crate) struct Deadline<'a> {
+    pub(crate) clock: DeadlineUnit,
+    pub(crate) number: &'a [u8],
 }
 
 impl Deadline<'_> {
-    pub(super) fn resolve(self, now: UnixMillis, full_name: &str) -> Result<UnixMillis, Error> {
+    pub(crate) fn resolve(self, now: UnixMillis, full_name: &str) -> Result<UnixMillis, Error> {
         let number = resp::parse_integer(self.number).ok_or(Error::NOT_AN_INTEGER)?;
-        let start = if self.clock.is_absolute() { 0 } else { now.0 };
         Some(number)
             .filter(|number| *number > 0)
-            .and_then(|number| number.checked_mul(self.clock.factor()))
-            .and_then(|millis| millis.checked_add_unsigned(start))
-            .and_then(|at| u64::try_from(at).ok())
-            .map(UnixMillis)
+            .and_then(|number| self.clock.time(number, now))
             .ok_or_else(|| Error::invalid_expire(full_name))
     }
 }
@@ -208,7 +223,7 @@ pub(super) fn getex_lifetime(args: Args<'_>) -> Result<Lifetime<'_>, Error> {
 }
 
 /// Parses a word that must name a clock, with the number after it.
-fn deadline<'a>(
+pub(crate) fn deadline<'a>(
     word: &[u8],
     rest: &mut impl Iterator<Item = &'a [u8]>,
 ) -> Result<Lifetime<'a>, Error> {

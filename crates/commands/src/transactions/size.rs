@@ -197,6 +197,14 @@ impl<'q> Bound<'q, '_> {
                 self.set_length(args.at(1), length);
                 args.len() * 5
             }
+            // A deadline takes nine bytes beside each field.
+            "hsetex" | "hexpire" | "hexpireat" | "hpexpire" | "hpexpireat" | "hpersist"
+            | "hgetex" | "hgetdel" | "hincrby" | "hincrbyfloat" => {
+                let more = args.len() * 15;
+                let length = self.length(args.at(1)).saturating_add(given + more + NUMBER_BYTES);
+                self.set_length(args.at(1), length);
+                more
+            }
             // Each element that is removed has its index recorded, in up to ten bytes.
             "lrem" => self.length(args.at(1)).saturating_mul(10),
             "lmove" | "rpoplpush" | "blmove" | "brpoplpush" => {

@@ -12,9 +12,10 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Counts the memory again, from nothing.
 fn recounted(table: &Table) -> usize {
     let arrays: usize =
-        table.chunks.iter().map(|chunk| array_bytes::<Bucket>(chunk.capacity())).sum();
-    let buckets: usize = table.chunks.iter().flatten().map(Bucket::bytes).sum();
-    let outer = array_bytes::<Vec<Bucket>>(table.chunks.capacity());
+        table.chunks.iter().map(|chunk| array_bytes::<Bucket>(chunk.buckets.capacity())).sum();
+    let buckets: usize =
+        table.chunks.iter().flat_map(|chunk| &chunk.buckets).map(Bucket::bytes).sum();
+    let outer = array_bytes::<Chunk>(table.chunks.capacity());
     block_bytes(size_of::<Table>()) + arrays + buckets + outer
 }
 
@@ -157,7 +158,8 @@ fn no_write_moves_many_entries() {
         most = most.max(table.bucket_count - before);
     }
     assert!(most <= 2, "{most} buckets were split by one write");
-    let longest = table.chunks.iter().flatten().map(Bucket::packed_len).max();
+    let longest =
+        table.chunks.iter().flat_map(|chunk| &chunk.buckets).map(Bucket::packed_len).max();
     assert!(longest < Some(4 * BUCKET_BYTES), "{longest:?} bytes in one bucket");
 }
 
@@ -191,4 +193,41 @@ fn a_table_is_freed_in_portions() {
         portions += 1;
     }
     assert!(portions > 20, "only {portions} portions");
+}
+
+#[test]
+fn a_table_finds_the_entries_that_are_due() {
+    use crate::deadline::write_field;
+    let mut rng = SplitMix64::new(7);
+    let mut table = Table::new(2);
+    let mut model: BTreeMap<Vec<u8>, Option<u64>> = BTreeMap::new();
+    for step in 0..40_000u64 {
+        let name = field(rng.draw() % 9_000);
+        let deadline = rng.draw().is_multiple_of(2).then(|| step + rng.draw() % 30_000);
+        // It grows, and shrinks again.
+        if rng.draw() % 40_000 < step {
+            table.remove(&Fold(7), Element::of(&name));
+            model.remove(&name);
+        } else {
+            let mut entry = Vec::new();
+            write_field(Element::of(&name), deadline, Element::Integer(1), &mut entry);
+            table.put_entry(&Fold(7), &entry);
+            model.insert(name, deadline);
+        }
+        if step % 1_000 == 0 {
+            let mut due = BTreeSet::new();
+            table.due(step, |entry| due.insert(pair(entry).0.to_text().into_owned()));
+            let is_due = |at: &Option<u64>| at.is_some_and(|at| at <= step);
+            let expected = model.iter().filter(|(_, at)| is_due(at)).map(|(name, _)| name.clone());
+            assert_eq!(due, expected.collect());
+            for name in due {
+                table.remove(&Fold(7), Element::of(&name));
+                model.remove(&name);
+            }
+            table.settle_deadlines(step);
+            let next = model.values().filter_map(|at| *at).min();
+            assert!(table.due_from().is_none_or(|from| from > step), "nothing is due any more");
+            assert!(next.is_none() || table.due_from().is_some_and(|from| Some(from) <= next));
+        }
+    }
 }

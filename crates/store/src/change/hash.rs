@@ -1,7 +1,7 @@
-//! Changes of hashes: fields set and removed. A hash begins as a row in its item's block, and becomes a table when it
+//! Changes of hashes: fields set and removed, and their deadlines. A hash begins as a row in its item's block, and becomes a table when it
 //! no longer fits (`hash_value.rs`); it never becomes a row again, as in Redis.
 
-use containers::{Element, Row, Table};
+use containers::{Element, Row, Table, earliest_of, with_deadline};
 
 use super::ChangeInProgress;
 use crate::hash_value::{HashValue, PACKED_FIELDS_MAX, PAIR, fits_packed, table_of};
@@ -27,6 +27,7 @@ impl SlotTable {
         pairs: &[u8],
     ) {
         let (pairs, seed) = (Row::new(pairs, PAIR), change.seed);
+        self.note_deadlines(change, key, earliest_of(pairs.entries()));
         let Some(at) = self.locate(key) else {
             let mut merged = MergedHash::of(Row::new(&[], PAIR), pairs, seed);
             self.insert(change, key, merged.value(seed));
@@ -75,6 +76,25 @@ impl SlotTable {
         }
     }
 
+    /// Sets the deadlines of fields. Fields that are missing stay missing.
+    pub(super) fn expire_fields(
+        &mut self,
+        change: &mut ChangeInProgress<'_>,
+        key: &Key<'_>,
+        deadlines: &[u8],
+    ) {
+        let Some(at) = self.locate(key) else { return };
+        let StoredValue::Hash(hash) = self.index.item(at).value() else { return };
+        let mut entries = Vec::new();
+        for (field, time) in Row::new(deadlines, PAIR).pairs() {
+            let Some(entry) = hash.entry(field, change.seed) else { continue };
+            entries.extend_from_slice(&with_deadline(entry, deadline_in(time)));
+        }
+        if !entries.is_empty() {
+            self.set_fields(change, key, &entries);
+        }
+    }
+
     fn hash_form(&self, at: At) -> HashForm {
         match self.index.item(at).value() {
             StoredValue::Hash(HashValue::Packed(_)) => HashForm::Packed,
@@ -112,6 +132,14 @@ impl SlotTable {
                 result
             })
         })
+    }
+}
+
+/// Returns the time in an effect; `None` for 0, or for what no node of ours sends.
+fn deadline_in(time: Element<'_>) -> Option<u64> {
+    match time {
+        Element::Integer(time) => u64::try_from(time).ok().filter(|time| *time > 0),
+        Element::Bytes(_) => None,
     }
 }
 
@@ -157,11 +185,9 @@ pub(super) fn hash_value<'a>(row: &'a [u8], seed: &Seed) -> ItemValue<'a> {
 }
 
 fn with_pairs(row: Row<'_>, pairs: Row<'_>) -> Vec<u8> {
-    let mut pairs = pairs.pairs();
-    let Some((field, value)) = pairs.next() else { return row.bytes().to_vec() };
-    pairs.fold(row.with_pair(field, value), |row, (field, value)| {
-        Row::new(&row, PAIR).with_pair(field, value)
-    })
+    let mut entries = pairs.entries();
+    let Some(first) = entries.next() else { return row.bytes().to_vec() };
+    entries.fold(row.with_entry(first), |row, entry| Row::new(&row, PAIR).with_entry(entry))
 }
 
 fn without_fields<'a>(row: Row<'_>, fields: impl Iterator<Item = Element<'a>>) -> Vec<u8> {

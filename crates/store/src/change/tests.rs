@@ -1,5 +1,6 @@
 //! Tests of hashes in a slot: against a map of maps, replayed, and copied in parts.
 
+mod deadlines; // Deadlines of fields.
 mod lists; // Lists.
 
 use std::collections::BTreeMap;
@@ -58,6 +59,7 @@ impl RecordedSlot {
         let found = self.table.peek(&self.seed.key(key))?;
         let StoredValue::Hash(hash) = found.value() else { panic!("not a hash") };
         let pairs = hash
+            .at(UnixMillis(0))
             .pairs()
             .map(|(field, value)| (field.to_text().into_owned(), value.to_text().into_owned()));
         Some(pairs.collect())
@@ -229,7 +231,7 @@ fn a_large_hash_is_copied_in_parts_while_it_is_written_to() {
         assert!(found.goes_in_parts());
         let StoredValue::Hash(hash) = found.value() else { panic!("not a hash") };
         let mut pairs = Vec::new();
-        from = hash.scan(&seed, position, |field, value| {
+        from = hash.at(UnixMillis(0)).scan(&seed, position, |field, value| {
             field.write(&mut pairs);
             value.write(&mut pairs);
             pairs.len() < 4_096

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use store::{Database, Found, StoredValue, StreamId};
+use store::{Database, Found, StoredValue, StreamId, UnixMillis, deadline_of};
 
 use super::sha1::{Sha1Digest, sha1};
 use crate::Error;
@@ -63,8 +63,13 @@ fn mix_value(sum: &mut Sha1Digest, found: &Found<'_>) {
         }
         StoredValue::Hash(hash) => {
             mix(sum, &TYPE_HASH.to_be_bytes());
-            for (field, value) in hash.pairs() {
+            // At that time nothing is due: it is a fingerprint of all that is in memory.
+            let hash = hash.at(UnixMillis::default());
+            for (entry, (field, value)) in hash.entries().zip(hash.pairs()) {
                 let mut pair = Sha1Digest::default();
+                if deadline_of(entry).is_some() {
+                    mix(&mut pair, b"!!hexpire!!");
+                }
                 field.with_text(|text| mix(&mut pair, text));
                 value.with_text(|text| mix(&mut pair, text));
                 add(sum, &pair);

@@ -82,7 +82,10 @@ fn every_relative_time_to_live_lasts_its_time() {
 #[test]
 fn a_restored_key_lasts_its_time() {
     let mut node = behind_by(30_000);
-    let dumped = crate::rdb::dump(store::StoredValue::String(store::StringValue::Bytes(b"v")));
+    let dumped = crate::rdb::dump(
+        store::StoredValue::String(store::StringValue::Bytes(b"v")),
+        store::UnixMillis(1),
+    );
     let replies = node.args(1, &[b"RESTORE", b"{a}restored", b"5000", &dumped]);
     assert_eq!(replies[0].to_string(), "OK");
     check_on(&mut node, "> PTTL {a}restored\n(integer) 5000\n> GET {a}restored\n\"v\"");
@@ -221,5 +224,27 @@ fn walks_show_what_reads_show() {
         > GET {a}short
         (nil)
         ",
+    );
+}
+
+#[test]
+fn fields_last_their_time() {
+    check_behind_by(
+        30_000,
+        r#"
+        > HSETEX {a}h PX 5000 FIELDS 2 f 1 g 2
+        (integer) 1
+        > HPEXPIRE {a}h 4000 FIELDS 1 g
+        1) (integer) 1
+        > HPTTL {a}h FIELDS 2 f g
+        1) (integer) 5000
+        2) (integer) 4000
+        +4999ms
+        > HMGET {a}h f g
+        1) "1"
+        2) "2"
+        > HPTTL {a}h FIELDS 1 g
+        1) (integer) 4000
+        "#,
     );
 }

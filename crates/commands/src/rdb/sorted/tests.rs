@@ -49,7 +49,7 @@ fn dumped(row: &[u8]) -> Vec<u8> {
     let put = store::Effect::Put { key, value, expires_at: None };
     let version = table.next_version(store::UnixMillis(1));
     let _ = table.apply(&put, version, store::Touch::Nothing, &seed);
-    dump(table.peek(&key).expect("it was put").value())
+    dump(table.peek(&key).expect("it was put").value(), store::UnixMillis(1))
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn dumped(records: &[u8]) -> Vec<u8> {
     let put = Effect::Put { key, value: NewValue::Stream(records), expires_at: None };
     let version = table.next_version(UnixMillis(1));
     let _ = table.apply(&put, version, Touch::Nothing, &seed);
-    let payload = dump(table.peek(&key).expect("it was put").value());
+    let payload = dump(table.peek(&key).expect("it was put").value(), store::UnixMillis(1));
     assert!(matches!(table.peek(&key).map(|it| it.value()), Some(StoredValue::Stream(_))));
     let _ =
         table.apply(&Effect::Remove { key, cause: Cause::Deleted }, version, Touch::Nothing, &seed);

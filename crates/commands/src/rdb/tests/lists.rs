@@ -10,7 +10,7 @@ fn dumped_list(row: &[u8]) -> Vec<u8> {
     let put = store::Effect::Put { key, value, expires_at: None };
     let version = table.next_version(store::UnixMillis(1));
     let _ = table.apply(&put, version, store::Touch::Nothing, &seed);
-    dump(table.peek(&key).expect("it was put").value())
+    dump(table.peek(&key).expect("it was put").value(), store::UnixMillis(1))
 }
 
 fn restored(hex: &str) -> Result<RestoredValue<'static>, PayloadError> {
