@@ -67,7 +67,6 @@ pub struct Table {
     /// Arrays of buckets; all but the last one are full.
     chunks: Vec<Chunk>,
     bucket_count: usize,
-    width: usize,
     len: usize,
     /// Sum of the lengths of the packed entries.
     packed_len: usize,
@@ -75,19 +74,24 @@ pub struct Table {
     block_bytes: usize,
     /// Memory of the arrays.
     array_bytes: usize,
+    width: u8,
+    /// False if no entry has a deadline.
+    has_deadlines: bool,
 }
 
 impl Table {
     /// Creates an empty table of entries with `width` elements.
     pub fn new(width: usize) -> Table {
+        let width = u8::try_from(width).expect("an entry has one or two elements");
         let mut table = Table {
             chunks: Vec::with_capacity(1),
             bucket_count: 0,
-            width,
             len: 0,
             packed_len: 0,
             block_bytes: 0,
             array_bytes: array_bytes::<Chunk>(1),
+            width,
+            has_deadlines: false,
         };
         table.push_bucket();
         table
@@ -102,7 +106,7 @@ impl Table {
     }
 
     pub fn width(&self) -> usize {
-        self.width
+        self.width.into()
     }
 
     /// Returns the table's memory in the allocator, including the block of the table itself.
@@ -126,7 +130,7 @@ impl Table {
         let first = Encoded::of(first);
         let hash = hasher.hash(first.hashed());
         let bucket = self.bucket(self.number_of(hash));
-        bucket.find(tag_of(hash), &first, self.width).map(|place| bucket.entry(place))
+        bucket.find(tag_of(hash), &first, self.width()).map(|place| bucket.entry(place))
     }
 
     /// Sets the pair that begins with `first`. Returns whether it is new.
@@ -157,7 +161,7 @@ impl Table {
     fn put(&mut self, hasher: &impl HashBytes, first: Element<'_>, entry: &[u8]) -> bool {
         let first = Encoded::of(first);
         let hash = hasher.hash(first.hashed());
-        let (tag, width) = (tag_of(hash), self.width);
+        let (tag, width) = (tag_of(hash), self.width());
         self.note_deadline(self.number_of(hash), entry);
         let is_new =
             self.change(self.number_of(hash), |bucket| match bucket.find(tag, &first, width) {
@@ -184,7 +188,7 @@ impl Table {
     pub fn remove(&mut self, hasher: &impl HashBytes, first: Element<'_>) -> bool {
         let first = Encoded::of(first);
         let hash = hasher.hash(first.hashed());
-        let (tag, width) = (tag_of(hash), self.width);
+        let (tag, width) = (tag_of(hash), self.width());
         let is_removed = self.change(self.number_of(hash), |bucket| {
             let place = bucket.find(tag, &first, width);
             place.inspect(|place| bucket.remove(*place)).is_some()
@@ -199,7 +203,7 @@ impl Table {
     /// Iterates over all entries in packed form.
     pub fn entries(&self) -> impl Iterator<Item = &[u8]> {
         let buckets = self.chunks.iter().flat_map(|chunk| &chunk.buckets);
-        buckets.flat_map(|bucket| bucket.iter(self.width).map(|(_, entry)| entry))
+        buckets.flat_map(|bucket| bucket.iter(self.width()).map(|(_, entry)| entry))
     }
 
     /// Iterates over all entries of a table of pairs.
@@ -245,27 +249,30 @@ impl Table {
         for _ in 0..DRAWS_MAX {
             let roll = roll();
             let bucket = self.bucket((roll % self.bucket_count as u64) as usize);
-            let place = (roll >> 32) as usize % places.max(bucket.len(self.width));
-            if let Some((_, entry)) = bucket.iter(self.width).nth(place) {
+            let place = (roll >> 32) as usize % places.max(bucket.len(self.width()));
+            if let Some((_, entry)) = bucket.iter(self.width()).nth(place) {
                 return Some(entry);
             }
         }
         let start = (roll() % self.bucket_count as u64) as usize;
         (0..self.bucket_count).find_map(|step| {
             let bucket = self.bucket((start + step) % self.bucket_count);
-            bucket.iter(self.width).next().map(|(_, entry)| entry)
+            bucket.iter(self.width()).next().map(|(_, entry)| entry)
         })
     }
 
     /// Returns a time before which no entry is due; `None` if none has a deadline. It may be too early, never too late.
     pub fn due_from(&self) -> Option<u64> {
+        if !self.has_deadlines {
+            return None;
+        }
         let earliest = self.chunks.iter().map(|chunk| chunk.due_from).min();
         earliest.filter(|from| *from != NEVER)
     }
 
     /// Visits entries that are due at `now`, until `visit` returns false.
     pub fn due(&self, now: u64, mut visit: impl FnMut(&[u8]) -> bool) {
-        let width = self.width;
+        let width = self.width();
         let chunks = self.chunks.iter().filter(|chunk| chunk.due_from <= now);
         let entries = chunks.flat_map(|chunk| &chunk.buckets).flat_map(|bucket| bucket.iter(width));
         for (_, entry) in entries {
@@ -277,22 +284,24 @@ impl Table {
 
     /// Looks up the earliest deadlines where one may be due at `now`, so that the next search reads less.
     pub fn settle_deadlines(&mut self, now: u64) {
-        let width = self.width;
+        let width = self.width();
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.due_from <= now) {
             let entries = chunk.buckets.iter().flat_map(|bucket| bucket.iter(width));
             let earliest = entries.filter_map(|(_, entry)| deadline_of(entry)).min();
             chunk.due_from = earliest.unwrap_or(NEVER);
         }
+        self.has_deadlines = self.chunks.iter().any(|chunk| chunk.due_from != NEVER);
     }
 
     /// Records that an entry is, or is about to be, in this bucket.
     #[inline]
     fn note_deadline(&mut self, number: usize, entry: &[u8]) {
-        if self.width == PAIR
+        if self.width() == PAIR
             && let Some(at) = deadline_of(entry)
         {
             let chunk = &mut self.chunks[number / CHUNK_BUCKETS];
             chunk.due_from = chunk.due_from.min(at);
+            self.has_deadlines = true;
         }
     }
 
@@ -315,7 +324,7 @@ impl Table {
         number: usize,
         from: TablePosition,
     ) -> Vec<(TablePosition, &[u8])> {
-        let entries = self.bucket(number).iter(self.width).map(|(_, entry)| entry);
+        let entries = self.bucket(number).iter(self.width()).map(|(_, entry)| entry);
         let placed = entries.map(|entry| (TablePosition::of_hash(hash_of(hasher, entry)), entry));
         let mut sorted: Vec<_> = placed.filter(|(position, _)| *position >= from).collect();
         sorted.sort_unstable_by_key(|(position, _)| *position);
@@ -373,13 +382,13 @@ impl Table {
     /// Adds a bucket, and moves to it the entries of the bucket that it splits.
     fn split(&mut self, hasher: &impl HashBytes) {
         self.push_bucket();
-        let (origin, last, width) = (self.origin_of_last(), self.bucket_count - 1, self.width);
+        let (origin, last, width) = (self.origin_of_last(), self.bucket_count - 1, self.width());
         let old = self.change(origin, core::mem::take);
         for (tag, entry) in old.iter(width) {
             let number = self.number_of(hash_of(hasher, entry));
             debug_assert!(number == origin || number == last);
             self.change(number, |bucket| bucket.append(tag, entry));
-            if self.chunks[origin / CHUNK_BUCKETS].due_from != NEVER {
+            if self.has_deadlines {
                 self.note_deadline(number, entry);
             }
         }
@@ -387,7 +396,7 @@ impl Table {
 
     /// Joins the last bucket with the one that it was split from.
     fn join(&mut self) {
-        let (origin, last, width) = (self.origin_of_last(), self.bucket_count - 1, self.width);
+        let (origin, last, width) = (self.origin_of_last(), self.bucket_count - 1, self.width());
         let old = self.change(last, core::mem::take);
         self.change(origin, |bucket| {
             old.iter(width).for_each(|(tag, entry)| bucket.append(tag, entry));

@@ -45,6 +45,38 @@ fn a_key_that_is_due_goes_on_time_among_a_million_that_are_not() {
     assert_eq!(client.run("DBSIZE"), Value::Integer(keys as i64));
 }
 
+#[test]
+fn fields_that_are_due_go_on_time_and_leave_the_others() {
+    let node = Server::node();
+    let mut client = node.client();
+    client.run("CONFIG SET notify-keyspace-events Eh");
+    for field in 0..2_000 {
+        client.run(&format!("HSETEX large EX 9000 FIELDS 1 field:{field} some-value"));
+    }
+    let mut listener = node.client();
+    listener.run("SUBSCRIBE __keyevent@0__:hexpired");
+    let begun = Instant::now();
+    let mut due = BTreeMap::new();
+    for number in 0..DUE_KEYS {
+        let millis = DUE_AFTER.as_millis() as u64 + number * 10;
+        let name = format!("due:{number}");
+        client.run(&format!("HSET {name} stays 1"));
+        let earliest = begun.elapsed() + Duration::from_millis(millis - 1);
+        client.run(&format!("HSETEX {name} PX {millis} FIELDS 1 goes 1"));
+        due.insert(name.into_bytes(), earliest);
+    }
+    // The fields go without anybody asking for them.
+    while !due.is_empty() {
+        let key = expired_key(&mut listener);
+        let earliest = due.remove(&key).expect("each goes once, and no other does");
+        let now = begun.elapsed();
+        assert!(now >= earliest, "{:?} early", earliest - now);
+        assert!(now < earliest + DUE_AFTER + LATE_AT_MOST, "{:?} late", now - earliest);
+    }
+    assert_eq!(client.run("HKEYS due:0"), Value::Array(vec![Value::Bulk(b"stays".to_vec())]));
+    assert_eq!(client.run("HLEN large"), Value::Integer(2_000));
+}
+
 /// Returns the key in the next event.
 fn expired_key(listener: &mut Client) -> Vec<u8> {
     let answer = listener.receive().expect("an event comes");

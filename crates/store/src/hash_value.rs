@@ -159,9 +159,12 @@ pub struct LiveHash<'a> {
 const DRAWS_MAX: usize = 64;
 
 impl<'a> LiveHash<'a> {
-    /// Returns the number of fields. Counts them if some may be due.
+    /// Returns the number of fields. Counts those of a large hash if some may be due.
     pub fn len(self) -> usize {
-        if self.may_have_due() { self.pairs().count() } else { self.hash.len() }
+        match self.hash {
+            HashValue::Table(table) if !self.may_have_due() => table.len(),
+            HashValue::Table(_) | HashValue::Packed(_) => self.entries().count(),
+        }
     }
 
     pub fn is_empty(self) -> bool {
