@@ -34,6 +34,10 @@ pub struct Timers {
     pub(crate) lease: NodeLease,
     /// The last moment at which this node was certainly in the map, before its present stay in it.
     pub(crate) departed: MonotonicMillis,
+    /// Time before the clock's zero that is to be added: a machine that was rebooted counts anew.
+    pub(crate) departed_earlier: TimeSpan,
+    /// The start of this process, if it came back from a crash: it may have missed how a timer ended before.
+    pub(crate) restarted_at: Option<MonotonicMillis>,
     /// The last epoch that both sides of a split followed, if this node comes from the other side. A timer that
     /// was changed there under a later epoch cannot have been ended by anybody here.
     pub(crate) parted_at: Option<MembersEpoch>,
@@ -83,6 +87,8 @@ impl Timers {
             now,
             lease: NodeLease::default(),
             departed: now.moment,
+            departed_earlier: TimeSpan::ZERO,
+            restarted_at: None,
             parted_at: None,
             members: Members::nobody(),
             era: Era::default(),
@@ -265,6 +271,17 @@ impl Timers {
 
     pub(crate) fn has_lease(&self) -> bool {
         self.lease.is_valid(self.now.moment)
+    }
+
+    /// Returns the time since this node was last certainly in the map, before its present stay.
+    pub(crate) fn absent_for(&self) -> TimeSpan {
+        self.now.moment - self.departed + self.departed_earlier
+    }
+
+    pub(crate) fn set_absent_for(&mut self, away: TimeSpan) {
+        let now = self.now.moment;
+        self.departed = MonotonicMillis(now.0.saturating_sub(away.0));
+        self.departed_earlier = TimeSpan(away.0 - (now - self.departed).0);
     }
 
     pub(crate) fn keeps(&self, rule: TimerRule) -> bool {

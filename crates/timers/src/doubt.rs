@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::core::Timers;
-use crate::ids::{MonotonicMillis, TimerId, TimerPeer};
+use crate::ids::{MonotonicMillis, TimeSpan, TimerId, TimerPeer};
 use crate::input::ANSWER_WITHIN;
 use crate::message::{Answered, Ask, TimerKnowledge, TimerMessage};
 use crate::pop::{Pop, PopPhase};
@@ -25,6 +25,8 @@ pub(crate) struct DoubtRound {
     held_by: BTreeSet<TimerPeer>,
     /// Nodes that do not know the timer.
     unknown_to: BTreeSet<TimerPeer>,
+    /// Nodes that may have missed how the timer ended, and so cannot tell.
+    unsure: BTreeSet<TimerPeer>,
     /// True if another node follows a later list of members: ours is no basis for a decision.
     behind: bool,
 }
@@ -39,8 +41,9 @@ impl Timers {
         let waiting: BTreeSet<TimerPeer> =
             asked.into_iter().filter(|node| *node != self.me).collect();
         let epoch = self.members.epoch();
+        let absent_for = if is_unsure { self.absent_for() } else { TimeSpan::ZERO };
         for node in &waiting {
-            self.send(*node, TimerMessage::Ask(Ask { epoch, id, progress }));
+            self.send(*node, TimerMessage::Ask(Ask { epoch, id, progress, absent_for }));
         }
         let nobody = waiting.is_empty();
         let asking = DoubtRound { waiting, ..DoubtRound::default() };
@@ -52,6 +55,7 @@ impl Timers {
     }
 
     pub(crate) fn on_ask(&mut self, from: TimerPeer, ask: &Ask) {
+        let now = self.moment();
         let entry = self.table.get(ask.id);
         let is_newer = entry.is_some_and(|entry| entry.progress() > ask.progress);
         // Two nodes that are both in doubt would confirm each other.
@@ -62,8 +66,10 @@ impl Timers {
             None => {
                 // The asking node will call, and we may receive the timer before we learn of that call.
                 let until = self.moment() + ANSWER_WITHIN + CALL_TIMEOUT_DEFAULT + STAGGER;
+                let is_held = entry.is_some();
                 self.leave_to_others(ask.id, ask.progress, until);
-                TimerKnowledge::Nothing
+                let was_away = self.restarted_at.is_some_and(|at| now - at < ask.absent_for);
+                if is_held || was_away { TimerKnowledge::Unsure } else { TimerKnowledge::Nothing }
             }
         };
         let epoch = self.members.epoch();
@@ -102,6 +108,7 @@ impl Timers {
             TimerKnowledge::Newer(record) => return self.adopt(&record),
             TimerKnowledge::Held => asking.held_by.insert(from),
             TimerKnowledge::Nothing => asking.unknown_to.insert(from),
+            TimerKnowledge::Unsure => asking.unsure.insert(from),
         };
         if asking.waiting.is_empty() {
             self.doubt_over(id);
@@ -155,17 +162,25 @@ impl Timers {
         let entry = self.table.get(id).expect("a pop under way has its entry");
         let remembered = entry.interval.max(TOMBSTONE_MIN);
         let is_from_there = self.parted_at.is_some_and(|at| entry.version.epoch > at);
-        let would_be_forgotten = self.moment() - self.departed >= remembered && !is_from_there;
+        let would_be_forgotten = self.absent_for() >= remembered && !is_from_there;
         if would_be_forgotten && asking.held_by.is_empty() && !asking.unknown_to.is_empty() {
             return self.forget(id);
         }
         let (stay, turn) = (self.era.stay, entry.turn());
         self.change_entry(id, |entry| entry.era.stay = stay);
-        if turn <= self.moment() {
-            self.call(id);
-        } else {
+        if turn > self.moment() {
             self.pops.remove(&id);
+            return;
         }
+        // After a crash of all nodes, each holder finds the timer in doubt and overdue: the first one calls.
+        let replicas = self.members.replicas(id);
+        let before = replicas.iter().take_while(|node| **node != self.me);
+        let places = before.filter(|node| asking.unsure.contains(node)).count() as u64;
+        if places == 0 {
+            return self.call(id);
+        }
+        self.pops.remove(&id);
+        self.table.postpone(id, self.moment() + STAGGER.times(places));
     }
 
     fn defer(&mut self, id: TimerId, until: MonotonicMillis) {

@@ -5,7 +5,7 @@
 //! doubt. `change.rs` waits for the first, and uses the second to decide which nodes a change must reach.
 
 use crate::core::Timers;
-use crate::ids::{MembersEpoch, TimerPeer};
+use crate::ids::{MembersEpoch, TimeSpan, TimerPeer};
 use crate::input::TimerRule;
 use crate::members::Members;
 use crate::message::{MembersHello, Stage, TimerMessage};
@@ -65,7 +65,7 @@ impl Timers {
     fn begin_stay(&mut self) {
         // A node that never had a lease was away since before this process started.
         if let Some(held) = self.lease.last_held(self.now.moment) {
-            self.departed = held;
+            (self.departed, self.departed_earlier) = (held, TimeSpan::ZERO);
         }
         self.doubt_all();
     }

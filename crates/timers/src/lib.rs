@@ -16,7 +16,7 @@ mod follow; //   Tracks which epoch each member follows.
 mod look; //     Queries: one timer, pages, statistics, dead letters.
 mod lease; //    The node's lease: until when it may serve.
 mod turned; //   Reports clients of a node without a lease.
-mod snapshot; // Saves timers over a graceful stop of the whole cluster.
+mod snapshot; // Saves timers for a stop or a crash of the whole cluster.
 mod members; //  Decides which nodes keep a timer.
 mod record; //   A timer as it is sent between nodes.
 mod table; //    All timers of a node, stored compactly.
@@ -45,7 +45,7 @@ pub use input::{
 pub use members::{Members, TimerMember};
 pub use message::{RequestId, TimerMessage, TimerQuery};
 pub use record::{Record, TimerLife, TimerState};
-pub use snapshot::{Parted, SnapshotError};
+pub use snapshot::{Parted, SnapshotError, SnapshotWalk};
 pub use spec::{BODY_BYTES_MAX, Callback, Retry, TimerSpec, TimerTag};
 pub use stats::{LATENESS_BOUNDS, Lateness, Stats};
 pub use table::STAGGER;

@@ -171,6 +171,8 @@ pub struct Ask {
     pub epoch: MembersEpoch,
     pub id: TimerId,
     pub progress: TimerState,
+    /// Time for which the sender was out of the map; zero if it was in it all the time.
+    pub absent_for: TimeSpan,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -189,6 +191,9 @@ pub enum TimerKnowledge {
     /// The sender has the timer, with no more progress than was asked about.
     Held,
     Newer(Record),
+    /// The sender has the timer in doubt as well, or was away itself while the asking node was: it may have missed
+    /// how the timer ended.
+    Unsure,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -140,6 +140,8 @@ pub(crate) struct TimerTable {
     wheel: Wheel,
     pending: usize,
     bytes: u64,
+    /// Number of changes so far.
+    changes: u64,
 }
 
 impl TimerTable {
@@ -151,7 +153,12 @@ impl TimerTable {
             wheel: Wheel::new(now),
             pending: 0,
             bytes: 0,
+            changes: 0,
         }
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Returns the memory of all entries.
@@ -307,6 +314,7 @@ impl TimerTable {
     }
 
     fn count_in(&mut self, place: u32, stats: &mut Stats) {
+        self.changes += 1;
         self.bytes += self.entry(place).weight();
         let entry = self.entry(place);
         if entry.is_pending() {
@@ -321,6 +329,7 @@ impl TimerTable {
     }
 
     fn count_out(&mut self, place: u32, stats: &mut Stats) {
+        self.changes += 1;
         self.bytes -= self.entry(place).weight();
         let entry = self.entry(place);
         if entry.is_pending() {

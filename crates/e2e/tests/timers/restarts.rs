@@ -1,9 +1,11 @@
-//! Timers through a stop of the whole cluster, and through being declared dead.
+//! Timers through a stop and a crash of the whole cluster, through a failed start, and through being declared dead.
 
+use std::net::TcpListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use e2e::{Cluster, Server};
+use e2e::{Cluster, Server, free_ports, node_binary};
 use serde_json::{Value, json};
 
 use crate::api::{http, timer};
@@ -28,8 +30,17 @@ impl DataDir {
     }
 
     pub(crate) fn start_with(&self, more: &[&str]) -> Server {
-        let dir = self.0.to_str().expect("plain letters");
-        Server::node_with(&[&["--data-dir", dir], more].concat())
+        Server::node_with(&[&["--data-dir", self.path()], more].concat())
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("plain letters")
+    }
+
+    /// Returns whether the timers that a running node has saved include this text.
+    fn has_saved(&self, text: &str) -> bool {
+        let saved = std::fs::read(self.0.join("timers.running")).unwrap_or_default();
+        saved.windows(text.len()).any(|part| part == text.as_bytes())
     }
 }
 
@@ -71,6 +82,64 @@ fn timers_survive_a_stop_of_the_whole_cluster() {
     });
     assert_eq!(sink.counts().values().max(), Some(&1), "none came twice");
     assert_eq!(sink.pops().len(), 20);
+}
+
+/// Creates a timer of ten minutes with this body of its callback.
+fn create(node: &Server, sink: &Sink, opaque: &str) {
+    let callback = json!({ "http": { "uri": sink.uri(), "opaque": opaque } });
+    let reply = ask(node.http_port(), "POST", "/timers", &timer(600.0, &callback));
+    assert_eq!(reply.status, 200, "{}", reply.body);
+}
+
+#[test]
+fn a_start_that_fails_keeps_the_timers() {
+    let (dir, sink) = (DataDir::new("taken"), Sink::start());
+    let node = dir.start(None);
+    create(&node, &sink, "kept");
+    node.terminate();
+    let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let taken = holder.local_addr().expect("it is bound").port();
+    let [port, peer] = free_ports();
+    let mut command = Command::new(node_binary());
+    command.args(["--bind", "127.0.0.1", "--data-dir", dir.path()]);
+    for (flag, port) in [("--port", port), ("--peer-port", peer), ("--http-port", taken)] {
+        command.args([flag, &port.to_string()]);
+    }
+    let failed = command.output().expect("it runs");
+    assert!(!failed.status.success(), "the HTTP port is taken");
+    let node = dir.start(None);
+    assert_eq!(stats(&node)["timers"], 1);
+    // The file was read by a node that then crashed, before it could save anything.
+    node.kill();
+    drop(node);
+    assert_eq!(stats(&dir.start(None))["timers"], 1);
+}
+
+#[test]
+fn timers_survive_a_crash_of_all_nodes_with_data_directories() {
+    let dirs = ["crash-a", "crash-b", "crash-c"].map(DataDir::new);
+    let sink = Sink::start();
+    let first = dirs[0].start(None);
+    let second = dirs[1].start(Some(&first));
+    let third = dirs[2].start(Some(&first));
+    for number in 0..30 {
+        create(&second, &sink, &format!("timer {number}."));
+    }
+    let saved =
+        |number| dirs.iter().filter(|dir| dir.has_saved(&format!("timer {number}."))).count();
+    wait_until("each timer is saved twice", || (0..30).all(|number| saved(number) == 2));
+    let nodes = [first, second, third];
+    nodes.iter().for_each(Server::kill);
+    // Each waits for the others before it serves.
+    let nodes = std::thread::scope(|scope| {
+        let starting = nodes.map(|node| scope.spawn(|| node.start_again()));
+        starting.map(|node| node.join().expect("it starts"))
+    });
+    wait_until("all timers are at their two nodes again", || {
+        let stats = stats(&nodes[0]);
+        (&stats["timers"], &stats["copies"]) == (&json!(30), &json!(60))
+    });
+    assert_eq!(sink.pops().len(), 0);
 }
 
 #[test]

@@ -6,7 +6,6 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ use timers::{
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
-use super::keep;
+use super::keep::{self, FoundFile, TimerFiles};
 use crate::clock;
 use crate::data::boottime;
 use crate::peer::{ControlHandle, LinkMaker, draw_number};
@@ -63,8 +62,8 @@ pub(crate) struct Hub {
     inner: Mutex<HubState>,
     pub(super) work: UnboundedSender<Work>,
     pub(super) rules: RwLock<AllowRules>,
-    /// The file for timers while no node runs.
-    pub(super) file: Option<PathBuf>,
+    /// The files for timers while no node runs.
+    pub(super) files: Option<TimerFiles>,
     /// The password for the client port, which commands of timers need, too.
     password: RwLock<Secret>,
     /// This node's any-port, which is not in the map.
@@ -89,6 +88,8 @@ struct HubState {
     beginnings: u64,
     /// The point at which this node took over alone, if it did.
     parted: Option<Parted>,
+    /// The files found at the start, until this node is a member; then `None`.
+    found: Option<Vec<FoundFile>>,
     /// Set while this node leaves: the last state reported to the control thread.
     leaving: Option<Hands>,
 }
@@ -129,9 +130,10 @@ impl Hub {
             members: 0,
             beginnings: 0,
             parted: None,
+            found: Some(Vec::new()),
             leaving: None,
         };
-        let file = settings.data_dir.as_deref().map(keep::file);
+        let files = settings.data_dir.as_deref().map(TimerFiles::within);
         let password = RwLock::new(settings.requirepass.clone());
         let rules = RwLock::new(settings.callback_rules());
         let (inner, bytes) = (Mutex::new(inner), Arc::default());
@@ -139,7 +141,7 @@ impl Hub {
             ExtraPort::At(port) => Some(SocketAddr::new(settings.bind, port)),
             ExtraPort::Off => None,
         };
-        Hub { me, inner, work, control, rules, file, password, any_port, bytes }
+        Hub { me, inner, work, control, rules, files, password, any_port, bytes }
     }
 
     /// Passes an input to the core, and carries out the resulting actions.
@@ -257,6 +259,11 @@ impl Hub {
             return; // Only buckets have moved.
         }
         note_divergence(&mut inner, map);
+        if map.member(self.me.id).is_some_and(|member| member.peer() == self.me)
+            && let Some(found) = inner.found.take()
+        {
+            keep::settle(self, found);
+        }
         inner.basis = map.basis().0;
         let own = own_ports(map).into_iter().chain(self.any_port).collect();
         self.rules.write().set_own(own);
@@ -299,6 +306,16 @@ impl Hub {
 
     pub(super) fn keep_queues(&self, to: &[timers::TimerPeer]) {
         self.inner.lock().queues.retain(|node, _| to.contains(node));
+    }
+
+    /// Takes the files that the start has found.
+    pub(super) fn set_found(&self, found: Vec<FoundFile>) {
+        self.inner.lock().found = Some(found);
+    }
+
+    /// Returns whether this node has been a member: before that, the files of an earlier process stay.
+    pub(super) fn is_settled(&self) -> bool {
+        self.inner.lock().found.is_none()
     }
 
     pub(super) fn with_core<T>(&self, look: impl FnOnce(&mut Timers) -> T) -> T {

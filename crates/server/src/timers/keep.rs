@@ -1,5 +1,6 @@
-//! Timers that survive a stop of the whole cluster: a file in the data directory. The node writes it when it
-//! stops with timers that no other node has taken over, and reads and removes it when it starts.
+//! Timers that survive a stop or a crash of the whole cluster: files in the data directory. `timers.snapshot` has
+//! the timers of a node that stopped with timers that no other node has taken over, `timers.running` those of a
+//! running node (`saver.rs`). A file goes only when a newer one is complete, or when other nodes have all timers.
 //!
 //! Also timers carried from one life of a process to the next. A process that was declared dead begins again in
 //! the same process; one that yields executes itself anew. Both find their timers in memory that stays open as
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use timers::{SnapshotError, TimerInput, Timers};
+
 use super::hub::Hub;
 use crate::disk::private;
 use crate::log;
@@ -20,49 +23,127 @@ use crate::log;
 /// prefix.
 pub(crate) const CARRIED: &str = "_OPENCLUSTER_CARRIED_TIMERS";
 
-const NAME: &str = "timers.snapshot";
+/// What a node left that stopped as the last one: nobody else has these timers.
+const LEFT: &str = "timers.snapshot";
+/// What a node saves while it runs: after a crash other nodes may know better.
+const RUNNING: &str = "timers.running";
+/// Maximum number of timers encoded while the core's lock is held.
+const PAGE: usize = 1000;
 
-pub(super) fn file(data_dir: &Path) -> PathBuf {
-    data_dir.join(NAME)
-}
+/// The files for timers in a data directory.
+pub(super) struct TimerFiles(PathBuf);
 
-/// Loads the timers that an earlier process has left. A file that cannot be used is kept for inspection under
-/// another name.
-pub(super) fn load(hub: &Hub) {
-    let Some(file) = &hub.file else { return };
-    let bytes = match fs::read(file) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Err(error) => return complain(file, &error.to_string()),
-    };
-    match hub.with_core(|core| core.load(&bytes)) {
-        // Remove the file once read: otherwise timers popped from now on would come back with it.
-        Ok(_) => fs::remove_file(file).unwrap_or_else(|error| complain(file, &error.to_string())),
-        Err(error) => {
-            complain(file, &error.to_string());
-            let _ = fs::rename(file, file.with_extension("unreadable"));
+impl TimerFiles {
+    pub(super) fn within(data_dir: &Path) -> TimerFiles {
+        TimerFiles(data_dir.to_owned())
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        let renamed = fs::rename(self.place(from), self.place(to)).and_then(|()| self.sync());
+        renamed.unwrap_or_else(|error| complain(&self.place(from), &error.to_string()));
+    }
+
+    fn remove(&self, name: &str) {
+        match fs::remove_file(self.place(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                complain(&self.place(name), &error.to_string());
+            }
+            Ok(()) | Err(_) => {}
         }
     }
+
+    /// Syncs the directory, so that a new name in it is on disk.
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()
+    }
 }
 
-/// Writes the timers this node still holds. The file is complete or absent.
+/// A file that a start has found: its name, and the name it gets when the start has succeeded.
+pub(super) type FoundFile = (&'static str, String);
+
+/// Loads the timers that an earlier process has left or saved. Changes no file: a start that fails must leave them.
+pub(super) fn load(hub: &Hub) -> Vec<FoundFile> {
+    let Some(files) = &hub.files else { return Vec::new() };
+    let mut found = Vec::new();
+    let ways: [(&str, Load); 2] = [(LEFT, Timers::load), (RUNNING, Timers::load_running)];
+    for (name, load) in ways {
+        let loaded = match fs::read(files.place(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => Err(error.to_string()),
+            Ok(bytes) => {
+                hub.with_core(|core| load(core, &bytes)).map_err(|error| error.to_string())
+            }
+        };
+        match loaded {
+            Ok(_) => {
+                // Other nodes get these timers now: from here on they may know better.
+                found.push((name, RUNNING.to_owned()));
+                return found;
+            }
+            Err(why) => {
+                complain(&files.place(name), &why);
+                found.push((name, format!("{name}.unreadable")));
+            }
+        }
+    }
+    found
+}
+
+type Load = fn(&mut Timers, &[u8]) -> Result<usize, SnapshotError>;
+
+/// Renames the files that `load` has found, once this node is a member: what happens from now on, they do not know.
+pub(super) fn settle(hub: &Hub, found: Vec<FoundFile>) {
+    let Some(files) = &hub.files else { return };
+    for (from, to) in found.into_iter().filter(|(from, to)| from != to) {
+        files.rename(from, &to);
+    }
+}
+
+/// Saves this node's timers when it stops. If other nodes have them all, the files are removed.
 pub(super) fn save(hub: &Hub) {
-    let Some(file) = &hub.file else { return };
-    let (pending, bytes) = hub.with_core(|core| (core.pending(), core.snapshot()));
-    if pending == 0 {
-        return;
+    let Some(files) = hub.files.as_ref().filter(|_| hub.is_settled()) else { return };
+    let (holds_any, is_last) = hub.with_core(|core| (core.holds_any(), core.is_last_holder()));
+    if !holds_any {
+        files.remove(LEFT);
+        return files.remove(RUNNING);
     }
-    let temporary = file.with_extension("tmp");
-    let written = private()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&temporary)
-        .and_then(|mut out| out.write_all(&bytes).and_then(|()| out.sync_all()))
-        .and_then(|()| fs::rename(&temporary, file));
-    if let Err(error) = written {
-        complain(file, &error.to_string());
+    let name = if is_last { LEFT } else { RUNNING };
+    match write(hub, files, name, &|| false) {
+        Ok(()) if is_last => files.remove(RUNNING),
+        Ok(()) => {}
+        Err(error) => complain(&files.place(name), &error.to_string()),
     }
+}
+
+/// Saves the timers of a running node. `is_over` ends it early.
+pub(super) fn save_running(hub: &Hub, is_over: &dyn Fn() -> bool) {
+    let Some(files) = &hub.files else { return };
+    if let Err(error) = write(hub, files, RUNNING, is_over) {
+        complain(&files.place(RUNNING), &error.to_string());
+    }
+}
+
+/// Replaces a file by this node's timers. It has its old or its new content, whatever happens meanwhile.
+fn write(hub: &Hub, files: &TimerFiles, name: &str, is_over: &dyn Fn() -> bool) -> io::Result<()> {
+    let temporary = files.place(&format!("{name}.tmp"));
+    let mut out = private().write(true).create(true).truncate(true).open(&temporary)?;
+    hub.input(TimerInput::Tick);
+    let (mut walk, head) = hub.with_core(|core| core.begin_snapshot());
+    out.write_all(&head)?;
+    while !walk.is_over() {
+        if is_over() {
+            return fs::remove_file(&temporary);
+        }
+        let page = hub.with_core(|core| core.snapshot_page(&mut walk, PAGE));
+        out.write_all(&page)?;
+    }
+    out.sync_all()?;
+    fs::rename(&temporary, files.place(name))?;
+    files.sync()
 }
 
 /// Timers that a process leaves to its next life.
@@ -90,24 +171,27 @@ pub(super) fn carry(hub: &Hub) -> Option<Carried> {
 }
 
 /// Loads the timers that the last life of this process has left: from `carried`, or from the environment
-/// variable.
-pub(super) fn take_carried(hub: &Hub, carried: Option<&Carried>) {
+/// variable. Returns whether there were any.
+pub(super) fn take_carried(hub: &Hub, carried: Option<&Carried>) -> bool {
     let name = carried.map(Carried::name).or_else(|| std::env::var(CARRIED).ok());
-    let Some(name) = name else { return };
+    let Some(name) = name else { return false };
     let path = Path::new("/proc/self/fd").join(name);
-    let taken = || -> io::Result<()> {
+    let taken = || -> io::Result<bool> {
         let mut file = File::options().read(true).write(true).open(&path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         if bytes.is_empty() {
-            return Ok(()); // Loaded in an earlier life.
+            return Ok(false); // Loaded in an earlier life.
         }
         // Truncate the memory, so that a third life cannot load the same timers.
         file.set_len(0)?;
         hub.with_core(|core| core.load_carried(&bytes)).map_err(io::Error::other)?;
-        Ok(())
+        Ok(true)
     };
-    taken().unwrap_or_else(|error| complain(&path, &error.to_string()));
+    taken().unwrap_or_else(|error| {
+        complain(&path, &error.to_string());
+        false
+    })
 }
 
 fn complain(file: &Path, why: &str) {

@@ -13,7 +13,8 @@ mod routes; //    `/timers` and the paths under it.
 mod answers; //   Replies to clients.
 mod judge; //     Permitted targets of callbacks.
 mod metrics; //   This node's numbers, for `/metrics`.
-mod keep; //      Timers that survive a stop of the whole cluster, or a new life of the process.
+mod keep; //      Timers that survive a stop or crash of the whole cluster, or a new life of the process.
+mod saver; //     Saves the timers of a running node every few seconds.
 
 pub(crate) use hub::Hub;
 pub(crate) use judge::judge_now;

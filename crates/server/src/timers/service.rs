@@ -16,6 +16,7 @@ use super::callbacks::Caller;
 use super::hub::{Hub, Work};
 use super::keep::{self, Carried};
 use super::links::TimerLinks;
+use super::saver::Saver;
 use crate::peer::ControlHandle;
 use crate::runtime::runtime;
 
@@ -26,6 +27,7 @@ const WORK_AT_ONCE: usize = 64;
 pub(crate) struct Service {
     hub: Arc<Hub>,
     thread: Option<JoinHandle<()>>,
+    saver: Option<Saver>,
 }
 
 /// A service that does not run yet, so that its hub can be given to others first.
@@ -46,8 +48,9 @@ pub(crate) fn prepare(
     let runtime = runtime()?;
     let (sender, work) = mpsc::unbounded_channel();
     let hub = Arc::new(Hub::new(me, sender, settings, control));
-    keep::load(&hub);
-    keep::take_carried(&hub, carried);
+    if !keep::take_carried(&hub, carried) {
+        hub.set_found(keep::load(&hub));
+    }
     Ok(PreparedTimers { hub, work, runtime })
 }
 
@@ -63,13 +66,14 @@ impl PreparedTimers {
             // Do not wait for a link that is being opened.
             runtime.shutdown_background();
         };
+        let saver = Saver::start(&hub)?;
         let thread = thread::Builder::new().name("timers".to_owned()).spawn(run)?;
-        Ok(Service { hub, thread: Some(thread) })
+        Ok(Service { hub, thread: Some(thread), saver })
     }
 }
 
 impl Service {
-    /// Ends the thread, and saves timers that no other node has, if there is a data directory.
+    /// Ends the threads, and saves timers that no other node has, if there is a data directory.
     pub(crate) fn stop(mut self) {
         self.end();
         keep::save(&self.hub);
@@ -82,6 +86,7 @@ impl Service {
     }
 
     fn end(&mut self) {
+        self.saver = None;
         let _ = self.hub.work.send(Work::Stop);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the thread of timers panicked");

@@ -496,6 +496,67 @@ fn a_snapshot_brings_everything_back_and_what_is_overdue_pops_at_once() {
     assert_eq!(due_in, TimeSpan(600_000 - 5000 - 60_000 + 1 - 3000));
 }
 
+impl Cluster {
+    /// Replaces a node by a new process, which finds what the last one saved before it crashed.
+    fn restart(&mut self, node: usize, snapshot: &[u8]) {
+        let now = Now::exact(MonotonicMillis(self.now), self.now);
+        let id = TimerPeer { id: node as u64 + 1, boot: 1 };
+        let mut core = Timers::new(id, self.now + node as u64, now, TimerSettings::default());
+        core.load_running(snapshot).expect("a good snapshot");
+        self.nodes[node] = core;
+    }
+}
+
+#[test]
+fn after_a_crash_of_all_nodes_the_saved_timers_pop_once_however_long_it_took() {
+    let mut cluster = Cluster::new(3);
+    for _ in 0..30 {
+        cluster.create(spec(20 * SECOND, 1));
+        cluster.create(spec(900 * SECOND, 1));
+    }
+    cluster.pass(5 * SECOND);
+    let saved: Vec<Vec<u8>> = cluster.nodes.iter().map(Timers::snapshot).collect();
+    cluster.now += 600 * SECOND;
+    (0..3).for_each(|node| cluster.restart(node, &saved[node]));
+    cluster.set_members(2);
+    assert_eq!(cluster.pass(60 * SECOND).len(), 30, "those that were due pop, and once");
+    assert!(cluster.nodes.iter().all(Timers::is_settled));
+    assert_eq!(cluster.pass(900 * SECOND).len(), 30);
+}
+
+#[test]
+fn a_node_that_comes_back_from_a_crash_repeats_nothing_that_others_did_meanwhile() {
+    let mut cluster = Cluster::new(3);
+    let deleted = cluster.create(spec(300 * SECOND, 1));
+    for _ in 0..30 {
+        cluster.create(spec(20 * SECOND, 1));
+    }
+    cluster.pass(5 * SECOND);
+    let saved = cluster.nodes[2].snapshot();
+    cluster.ask(TimerRequest::Delete(deleted));
+    assert_eq!(cluster.pass(200 * SECOND).len(), 30);
+    cluster.restart(2, &saved);
+    cluster.set_members(2);
+    assert_eq!(cluster.pass(600 * SECOND), [], "popped or deleted while it was away");
+    assert!(cluster.nodes.iter().all(|node| node.pending() == 0));
+}
+
+#[test]
+fn a_snapshot_in_pages_is_the_same_as_one_at_once() {
+    let mut cluster = Cluster::new(1);
+    for _ in 0..10 {
+        cluster.create(spec(20 * SECOND, 1));
+    }
+    let node = &cluster.nodes[0];
+    for limit in [1, 3, 5, 10, 11] {
+        let (mut walk, mut bytes) = node.begin_snapshot();
+        while !walk.is_over() {
+            bytes.extend(node.snapshot_page(&mut walk, limit));
+        }
+        assert_eq!(bytes, node.snapshot());
+    }
+}
+
 /// Runs a node at times in microseconds.
 struct FineClock {
     core: Timers,
