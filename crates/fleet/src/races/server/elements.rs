@@ -99,7 +99,8 @@ fn read(name: &str, content: &Content, args: &Args) -> Option<Value> {
         ("SISMEMBER", Content::Set(items)) => integer(usize::from(items.contains(&args[2]))),
         ("ZSCORE", Content::Sorted(members)) => bulk_or_null(members.get(&args[2])),
         ("HMGET", Content::Hash(fields)) => {
-            let value = |name: &Vec<u8>| bulk_or_null(fields.get(name).map(|field: &Field| &field.value));
+            let value =
+                |name: &Vec<u8>| bulk_or_null(fields.get(name).map(|field: &Field| &field.value));
             Value::Array(args[2..].iter().map(value).collect())
         }
         ("HPEXPIRETIME", Content::Hash(fields)) => {
