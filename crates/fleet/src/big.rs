@@ -1,5 +1,14 @@
 //! Moves a large key: the job collects its elements under another name at the new server, a chunk at a time,
-//! and renames that key when all are there. No server is blocked for longer than a chunk takes.
+//! then reads all of them a second time and compares, and renames that key when all are there. No server is
+//! blocked for longer than a chunk takes.
+//!
+//! ~~~text
+//! to    SET marker token NX PX
+//! from  read a chunk; to: WATCH marker, add the chunk           until the end (cursor 0), not until a page is empty
+//! from  read a chunk; to: read the same elements, compare       until the end again
+//! to    WATCH marker; compare the counts of old and new; RENAMENX; expiry; DEL marker
+//! from  UNLINK key
+//! ~~~
 //!
 //! The rules are those of `moving.rs`: the marker is ours, and every transaction at the new server checks it,
 //! so that only one of two movers adds to the collected elements. Meanwhile readers read at the old server,
@@ -19,11 +28,13 @@ use crate::job::{Answer, Batch, Input, Job, Lane, Step, error, items, unexpected
 use crate::moving::{MARKER_MS, MoveJob, Outcome, RETRY_MS, Token, milliseconds};
 use crate::names;
 use crate::view::Route;
-use elements::Elements;
+use elements::{Chunk, Elements};
 use stream::Facts;
 
 /// Lifetime of the collected elements after their mover dies.
 const DATA_MS: u64 = 60_000;
+/// Number of copies that may turn out incomplete before the key is left at the old server.
+const INCOMPLETE_MAX: usize = 3;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct BigMoveJob {
@@ -31,8 +42,17 @@ pub struct BigMoveJob {
     token: Token,
     key: Vec<u8>,
     stage: Stage,
+    pass: Pass,
     elements: Option<Elements>,
+    /// Number of elements that the old server counts.
+    total: Value,
     expires_ms: Option<u64>,
+    /// False once the old server has said that fields of a hash cannot expire there.
+    may_expire_fields: bool,
+    /// True if some field of the hash expires by itself: then counts may differ by expired ones.
+    has_expiring_fields: bool,
+    /// Number of copies that turned out incomplete.
+    incomplete: usize,
     /// Bytes moved so far.
     bytes: usize,
     outcome: Option<Outcome>,
@@ -51,9 +71,13 @@ enum Stage {
     Whole(Box<MoveJob>),
     Mark,
     Read,
+    /// Ask when the fields of this chunk expire.
+    ReadExpiries(Chunk),
     /// Check the marker before `Then`.
     Watch(Then),
     Add,
+    /// Compare this chunk with what the new server has collected.
+    Compare(Chunk),
     Rename,
     Unlink,
     Unmark,
@@ -61,9 +85,16 @@ enum Stage {
 
 #[derive(Clone, PartialEq, Debug)]
 enum Then {
-    /// Add this chunk.
-    Add(Vec<Vec<u8>>),
+    Add(Chunk),
+    SetFacts,
     Rename,
+}
+
+/// Purpose of reading the elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Pass {
+    Copy,
+    Compare,
 }
 
 impl BigMoveJob {
@@ -73,8 +104,13 @@ impl BigMoveJob {
             token,
             key,
             stage: Stage::Look,
+            pass: Pass::Copy,
             elements: None,
+            total: Value::Null,
             expires_ms: None,
+            may_expire_fields: true,
+            has_expiring_fields: false,
+            incomplete: 0,
             bytes: 0,
             outcome: None,
             kind: Vec::new(),
@@ -115,6 +151,8 @@ impl BigMoveJob {
 
     fn look(&mut self) -> Step {
         self.stage = Stage::Look;
+        self.pass = Pass::Copy;
+        self.has_expiring_fields = false;
         self.bytes = 0;
         let mut batch = Batch::default();
         batch.push(&[b"MULTI"]);
@@ -180,16 +218,26 @@ impl BigMoveJob {
         let lifetime = digits.format(MARKER_MS).as_bytes();
         let mut batch = Batch::default();
         batch.push(&[b"SET", &marker, self.token.bytes(), b"NX", b"PX", lifetime]);
+        batch.push(&[b"GET", &marker]);
         batch.push(&[b"EXISTS", &self.key]);
         batch.ask(self.route.to)
     }
 
+    /// The marker is ours also if an attempt before has left it.
     fn on_marked(&mut self, answers: &[Value]) -> Step {
         match answers {
-            [Value::Null, _] => Step::Wait(RETRY_MS),
-            [_, Value::Integer(0)] => self.read(),
-            _ => self.unlink(),
+            [_, token, Value::Integer(0)] if self.is_ours(token) => self.read(),
+            [_, token, _] if self.is_ours(token) => self.unlink(),
+            _ => Step::Wait(RETRY_MS),
         }
+    }
+
+    fn is_ours(&self, token: &Value) -> bool {
+        token.text() == Some(self.token.bytes())
+    }
+
+    fn elements(&self) -> &Elements {
+        self.elements.as_ref().expect("its type is known")
     }
 
     // 2) Read a chunk, and in the same transaction whether the key still exists: an expired key reads like
@@ -200,13 +248,14 @@ impl BigMoveJob {
         let mut batch = Batch::default();
         batch.push(&[b"MULTI"]);
         batch.push(&[b"EXISTS", &self.key]);
-        self.elements.as_ref().expect("its type is known").read(&self.key, &mut batch);
+        self.elements().count(&self.key, &mut batch);
+        self.elements().read(&self.key, &mut batch);
         batch.push(&[b"EXEC"]);
         batch.ask(self.route.from)
     }
 
     fn on_read(&mut self, answers: &[Value]) -> Step {
-        let Some([exists, chunk]) = items(answers.last()) else {
+        let Some([exists, total, chunk]) = items(answers.last()) else {
             return unexpected(self.route.from, answers.last());
         };
         if exists == &Value::Integer(0) {
@@ -216,35 +265,96 @@ impl BigMoveJob {
             // Clients write a key of an unmovable type at the old server; this key has changed its type meanwhile.
             return self.unmark_and_look_again();
         }
+        self.total = total.clone();
         let elements = self.elements.as_mut().expect("its type is known");
-        match elements.take(chunk) {
-            Some(chunk) if chunk.is_empty() => self.watch(Then::Rename),
-            Some(chunk) => self.watch(Then::Add(chunk)),
-            None => unexpected(self.route.from, Some(chunk)),
+        let Some(chunk) = elements.take(chunk) else {
+            return unexpected(self.route.from, Some(chunk));
+        };
+        if elements.is_hash() && self.may_expire_fields && !chunk.is_empty() {
+            return self.read_expiries(chunk);
         }
+        self.with_chunk(chunk)
+    }
+
+    fn read_expiries(&mut self, chunk: Chunk) -> Step {
+        let mut batch = Batch::default();
+        chunk.ask_expiries(&self.key, &mut batch);
+        self.stage = Stage::ReadExpiries(chunk);
+        batch.ask(self.route.from)
+    }
+
+    fn on_read_expiries(&mut self, chunk: Chunk, answers: &[Value]) -> Step {
+        let Some(chunk) = answers.first().and_then(|times| chunk.take_expiries(times)) else {
+            // The key is gone or has changed its type.
+            return self.start_over();
+        };
+        self.has_expiring_fields |= chunk.has_expiries();
+        self.with_chunk(chunk)
+    }
+
+    fn with_chunk(&mut self, chunk: Chunk) -> Step {
+        match self.pass {
+            _ if chunk.is_empty() => self.go_on(),
+            Pass::Copy => self.watch(Then::Add(chunk)),
+            Pass::Compare => self.compare(chunk),
+        }
+    }
+
+    /// Reads on, or takes the next step if all elements have been read.
+    fn go_on(&mut self) -> Step {
+        match self.pass {
+            _ if !self.elements().at_end() => self.read(),
+            Pass::Copy if self.elements().has_facts() => self.watch(Then::SetFacts),
+            Pass::Copy => self.read_again(),
+            Pass::Compare => self.watch(Then::Rename),
+        }
+    }
+
+    /// Begins to read for the second time.
+    fn read_again(&mut self) -> Step {
+        self.pass = Pass::Compare;
+        self.elements.as_mut().expect("its type is known").restart();
+        self.read()
     }
 
     // 3) Check that it is still ours to move. The key itself is watched too, for the rename.
 
     fn watch(&mut self, then: Then) -> Step {
-        self.stage = Stage::Watch(then);
         let marker = names::marker(&self.key);
         let mut batch = Batch::default();
         batch.push(&[b"WATCH", &marker, &self.key]);
         batch.push(&[b"GET", &marker]);
         batch.push(&[b"EXISTS", &self.key]);
+        if then == Then::Rename {
+            self.elements().count(&names::data(&self.key), &mut batch);
+        }
+        self.stage = Stage::Watch(then);
         batch.ask_on(self.route.to, Lane::Own)
     }
 
     fn on_watched(&mut self, then: &Then, answers: &[Value]) -> Step {
-        let ours = answers[1].text() == Some(self.token.bytes());
-        if !ours || answers[2] != Value::Integer(0) {
+        if !self.is_ours(&answers[1]) || answers[2] != Value::Integer(0) {
             return self.start_over();
         }
         match then {
             Then::Add(chunk) => self.add(chunk),
+            Then::SetFacts => self.set_facts(),
+            Then::Rename if !self.has_expiring_fields && answers.get(3) != Some(&self.total) => {
+                self.not_complete()
+            }
             Then::Rename => self.rename(),
         }
+    }
+
+    /// Starts over because the new server has not collected exactly the elements of the old one.
+    fn not_complete(&mut self) -> Step {
+        self.incomplete += 1;
+        if self.incomplete < INCOMPLETE_MAX {
+            return self.start_over();
+        }
+        let times = self.incomplete;
+        let why = format!("its copy differed from the original {times} times, so it was not moved");
+        self.unmark(Outcome::Refused(why))
     }
 
     /// Starts over after losing the permission. The next mover deletes the collected elements.
@@ -253,20 +363,41 @@ impl BigMoveJob {
         Step::Wait(RETRY_MS)
     }
 
-    fn add(&mut self, chunk: &[Vec<u8>]) -> Step {
-        self.stage = Stage::Add;
-        let (marker, data) = (names::marker(&self.key), names::data(&self.key));
-        let mut digits = itoa::Buffer::new();
-        let mut batch = Batch::default();
-        batch.push(&[b"MULTI"]);
-        batch.push(&[b"PEXPIRE", &marker, digits.format(MARKER_MS).as_bytes()]);
+    fn add(&mut self, chunk: &Chunk) -> Step {
+        let data = names::data(&self.key);
+        let mut batch = self.collecting();
         if self.bytes == 0 {
             batch.push(&[b"DEL", &data]);
         }
-        self.elements.as_ref().expect("its type is known").add(&data, chunk, &mut batch);
+        self.elements().add(&data, chunk, &mut batch);
+        self.bytes += chunk.bytes().max(1);
+        self.end_collecting(batch)
+    }
+
+    fn set_facts(&mut self) -> Step {
+        let mut batch = self.collecting();
+        self.elements().set_facts(&names::data(&self.key), &mut batch);
+        self.pass = Pass::Compare;
+        self.elements.as_mut().expect("its type is known").restart();
+        self.end_collecting(batch)
+    }
+
+    /// Begins a transaction on the collected elements.
+    fn collecting(&self) -> Batch {
+        let mut digits = itoa::Buffer::new();
+        let mut batch = Batch::default();
+        batch.push(&[b"MULTI"]);
+        let marker = names::marker(&self.key);
+        batch.push(&[b"PEXPIRE", &marker, digits.format(MARKER_MS).as_bytes()]);
+        batch
+    }
+
+    fn end_collecting(&mut self, mut batch: Batch) -> Step {
+        self.stage = Stage::Add;
+        let mut digits = itoa::Buffer::new();
+        let data = names::data(&self.key);
         batch.push(&[b"PEXPIRE", &data, digits.format(DATA_MS).as_bytes()]);
         batch.push(&[b"EXEC"]);
-        self.bytes += chunk.iter().map(Vec::len).sum::<usize>().max(1);
         batch.ask_on(self.route.to, Lane::Own)
     }
 
@@ -274,18 +405,42 @@ impl BigMoveJob {
         match items(answers.last()) {
             None => self.start_over(),
             // EXEC itself succeeds although a command in it was refused: what was collected is not whole.
-            Some(replies) if error(replies).is_some() => {
-                let why = error(replies).map(ToString::to_string).unwrap_or_default();
-                self.unmark(Outcome::Refused(why))
-            }
-            Some(_) if self.elements.as_ref().is_some_and(Elements::at_end) => {
-                self.watch(Then::Rename)
-            }
-            Some(_) => self.read(),
+            Some(replies) if error(replies).is_some() => self.refused_in(replies),
+            Some(_) => self.go_on(),
         }
     }
 
-    // 4) All elements are there: rename the key, set its expiry, delete the marker.
+    fn refused_in(&mut self, replies: &[Value]) -> Step {
+        let why = error(replies).map(ToString::to_string).unwrap_or_default();
+        self.unmark(Outcome::Refused(why))
+    }
+
+    // 4) All elements were read: read them again, and compare them with what the new server has collected.
+
+    fn compare(&mut self, chunk: Chunk) -> Step {
+        let (marker, data) = (names::marker(&self.key), names::data(&self.key));
+        let mut digits = itoa::Buffer::new();
+        let mut batch = Batch::default();
+        // A mover that has taken over the key lives a little longer by this: no harm.
+        batch.push(&[b"PEXPIRE", &marker, digits.format(MARKER_MS).as_bytes()]);
+        batch.push(&[b"PEXPIRE", &data, digits.format(DATA_MS).as_bytes()]);
+        batch.push(&[b"GET", &marker]);
+        self.elements().read_copy(&data, &chunk, &mut batch);
+        self.stage = Stage::Compare(chunk);
+        batch.ask(self.route.to)
+    }
+
+    fn on_compared(&mut self, chunk: &Chunk, answers: &[Value]) -> Step {
+        let [_, _, token, copy @ ..] = answers else {
+            return unexpected(self.route.to, answers.first());
+        };
+        if !self.is_ours(token) {
+            return self.start_over();
+        }
+        if self.elements().is_copied(chunk, copy) { self.go_on() } else { self.not_complete() }
+    }
+
+    // 5) All elements are there: rename the key, set its expiry, delete the marker.
 
     fn rename(&mut self) -> Step {
         self.stage = Stage::Rename;
@@ -293,7 +448,6 @@ impl BigMoveJob {
         let mut digits = itoa::Buffer::new();
         let mut batch = Batch::default();
         batch.push(&[b"MULTI"]);
-        self.elements.as_ref().expect("its type is known").finish(&data, &mut batch);
         batch.push(&[b"RENAMENX", &data, &self.key]);
         match self.expires_ms {
             None => batch.push(&[b"PERSIST", &self.key]),
@@ -306,9 +460,12 @@ impl BigMoveJob {
 
     fn on_renamed(&mut self, answers: &[Value]) -> Step {
         match items(answers.last()) {
-            // Aborted, or the collected elements have expired.
-            None | Some([.., Value::Error(_), _, _]) => self.start_over(),
-            Some(_) => self.unlink(),
+            None => self.start_over(),
+            // The collected elements have expired.
+            Some([Value::Error(_), ..]) => self.not_complete(),
+            Some([Value::Integer(1), rest @ ..]) if error(rest).is_none() => self.unlink(),
+            Some([Value::Integer(1), rest @ ..]) => self.refused_in(rest),
+            Some(_) => self.start_over(),
         }
     }
 
@@ -317,6 +474,23 @@ impl BigMoveJob {
         match (&self.stage, answer) {
             // The stream is gone meanwhile; the next look finds nothing.
             (Stage::LookAtStream, Value::Error(_)) => self.start_over(),
+            (Stage::ReadExpiries(chunk), Value::Error(text))
+                if text.starts_with(b"ERR unknown command") =>
+            {
+                let chunk = chunk.clone();
+                self.may_expire_fields = false;
+                self.with_chunk(chunk)
+            }
+            (Stage::ReadExpiries(_), Value::Error(text)) if text.starts_with(b"WRONGTYPE") => {
+                self.start_over()
+            }
+            // The type is supported, so this is no key that can never be restored there.
+            (Stage::Add, Value::Error(text))
+                if text.starts_with(b"ERR unknown command 'HPEXPIRE") =>
+            {
+                let why = "its new server does not support expiries of fields";
+                self.unmark(Outcome::Refused(why.to_owned()))
+            }
             (Stage::Add, Value::Error(text)) if text.starts_with(b"ERR unknown command") => {
                 self.foreign = true;
                 let why = "its new server does not support this type";
@@ -329,7 +503,7 @@ impl BigMoveJob {
         }
     }
 
-    // 5) Delete the old copy, and the marker if it still exists.
+    // 6) Delete the old copy, and the marker if it still exists.
 
     fn unlink(&mut self) -> Step {
         self.stage = Stage::Unlink;
@@ -366,12 +540,18 @@ impl Job for BigMoveJob {
             return self.whole(Input::Answers(answers));
         }
         let server = match self.stage {
-            Stage::Look | Stage::LookAtStream | Stage::Read | Stage::Unlink | Stage::Whole(_) => {
-                self.route.from
-            }
-            Stage::Mark | Stage::Watch(_) | Stage::Add | Stage::Rename | Stage::Unmark => {
-                self.route.to
-            }
+            Stage::Look
+            | Stage::LookAtStream
+            | Stage::Read
+            | Stage::ReadExpiries(_)
+            | Stage::Unlink
+            | Stage::Whole(_) => self.route.from,
+            Stage::Mark
+            | Stage::Watch(_)
+            | Stage::Add
+            | Stage::Compare(_)
+            | Stage::Rename
+            | Stage::Unmark => self.route.to,
         };
         if let Some(first) = error(answers) {
             return self.on_error(server, first);
@@ -381,8 +561,10 @@ impl Job for BigMoveJob {
             Stage::LookAtStream => self.on_looked_at_stream(answers),
             Stage::Mark => self.on_marked(answers),
             Stage::Read => self.on_read(answers),
+            Stage::ReadExpiries(chunk) => self.on_read_expiries(chunk, answers),
             Stage::Watch(then) => self.on_watched(&then, answers),
             Stage::Add => self.on_added(answers),
+            Stage::Compare(chunk) => self.on_compared(&chunk, answers),
             Stage::Rename => self.on_renamed(answers),
             Stage::Unlink => self.unmark(Outcome::Moved { bytes: self.bytes }),
             Stage::Unmark if self.outcome.is_none() => self.look(),

@@ -123,6 +123,13 @@ impl Command {
         }
     }
 
+    /// Returns how the answers of several servers are merged, `usual` being the rule of the command's table entry.
+    pub(crate) fn merge<A: AsRef<[u8]>>(&self, usual: Merge, args: &[A]) -> Merge {
+        let is_exists = |arg: &A| arg.as_ref().eq_ignore_ascii_case(b"exists");
+        let asks_all = self.name == "script" && args.get(1).is_some_and(is_exists);
+        if asks_all { Merge::AllHave } else { usual }
+    }
+
     /// Returns whether the command with these arguments may block at its server.
     pub fn may_wait<A: AsRef<[u8]>>(&self, args: &[A]) -> bool {
         let is_block = |arg: &A| arg.as_ref().eq_ignore_ascii_case(b"block");

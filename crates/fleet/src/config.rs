@@ -76,11 +76,14 @@ pub const STATUS: &str = "server.config.migration.status";
 pub const EPOCH: &str = "server.config.epoch";
 /// The announced map. Exists only while a map is announced.
 pub const NEXT: &str = "server.config.next";
+/// The number of each server's process when the migration began (`run_id`), `-` where it is not known. Exists only
+/// while a migration is in progress.
+pub const RUNS: &str = "server.config.runs";
 /// The running migrator's lock. Exists only while a migrator runs; expires by itself.
 pub const LOCK: &str = "server.config.lock";
 
 /// All configuration keys, in the order in which [`Config::read`] takes their values.
-pub const KEYS: [&str; 7] = [SERVERS, CURRENT, PREVIOUS, STATUS, EPOCH, NEXT, LOCK];
+pub const KEYS: [&str; 8] = [SERVERS, CURRENT, PREVIOUS, STATUS, EPOCH, NEXT, RUNS, LOCK];
 
 /// Number of leading [`KEYS`] that every server of a fleet always has.
 const LASTING: usize = 5;
@@ -99,6 +102,9 @@ pub struct Config {
     pub epoch: Epoch,
     /// The announced map, until it is switched to or withdrawn.
     pub next: Option<ServerMap>,
+    /// The number of each server's process when the migration began. A server that has another one has restarted,
+    /// perhaps with older data: keys that are gone from there may be back.
+    pub runs: Vec<Option<String>>,
     pub lock: Option<Lock>,
 }
 
@@ -112,6 +118,7 @@ impl Config {
             status: Status::NotStarted,
             epoch: Epoch::new(1),
             next: None,
+            runs: Vec::new(),
             lock: None,
         }
     }
@@ -132,7 +139,8 @@ impl Config {
             status: status(lasting(3)?)?,
             epoch: epoch(lasting(4)?)?,
             next: values[5].as_deref().map(|text| map(NEXT, text)).transpose()?,
-            lock: values[6].as_deref().map(Lock::read),
+            runs: values[6].as_deref().map_or(Ok(Vec::new()), runs)?,
+            lock: values[7].as_deref().map(Lock::read),
         };
         config.check()?;
         Ok(Some(config))
@@ -161,6 +169,10 @@ impl Config {
             (EPOCH, self.epoch.number().to_string()),
         ];
         pairs.extend(self.next.as_ref().map(|next| (NEXT, next.to_string())));
+        if self.runs.iter().any(Option::is_some) {
+            let runs = self.runs.iter().map(|run| run.as_deref().unwrap_or(UNKNOWN_RUN));
+            pairs.push((RUNS, runs.collect::<Vec<_>>().join(",")));
+        }
         pairs
     }
 
@@ -175,6 +187,11 @@ impl Config {
             let (first, other) = (value(&ours, key), value(&theirs, key));
             (first != other).then_some(Difference { key, first, other })
         })
+    }
+
+    /// Returns the number that the process of a server must have, if that is known.
+    pub fn run_of(&self, server: Server) -> Option<&str> {
+        self.runs.get(server.0)?.as_deref()
     }
 
     /// Returns whether this fleet's list of servers begins with `servers`.
@@ -215,6 +232,18 @@ fn addresses(text: &str) -> Result<Vec<Address>, ConfigError> {
 
 fn map(key: &'static str, text: &str) -> Result<ServerMap, ConfigError> {
     text.parse().map_err(|error| ConfigError::Map { key, error })
+}
+
+const UNKNOWN_RUN: &str = "-";
+
+fn runs(text: &str) -> Result<Vec<Option<String>>, ConfigError> {
+    let run = |text: &str| match text {
+        UNKNOWN_RUN => Some(None),
+        _ if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => None,
+        _ => Some(Some(text.to_owned())),
+    };
+    let runs: Option<Vec<_>> = text.split(',').map(run).collect();
+    runs.ok_or_else(|| wrong(RUNS, text))
 }
 
 fn status(text: &str) -> Result<Status, ConfigError> {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use placement::Slot;
+use placement::{Slot, hash_tag};
 
 use crate::command::{Access, Command, Merge, Places, Runs};
 use crate::config::Server;
@@ -155,7 +155,9 @@ pub fn decide<A: AsRef<[u8]>>(view: &View, known: &Known, args: &[A]) -> Plan {
     match command.runs {
         Runs::AtKeys | Runs::AtKeysWaiting => at_keys(view, known, command, args),
         Runs::Scattered(merge) => scattered(view, known, Scattered { command, merge }, args),
-        Runs::Everywhere(merge) => Plan::Everywhere { servers: view.walk(), merge },
+        Runs::Everywhere(merge) => {
+            Plan::Everywhere { servers: view.walk(), merge: command.merge(merge, args) }
+        }
         Runs::Scan => Plan::Scan,
         Runs::Anywhere => Plan::Anywhere,
         Runs::Channel => Plan::Channel,
@@ -198,6 +200,9 @@ fn at_keys<A: AsRef<[u8]>>(view: &View, known: &Known, command: &Command, args: 
         Ok(places) => places,
         Err(refusal) => return Plan::Refuse(refusal),
     };
+    if let Some(why) = elsewhere(view, command, args) {
+        return Plan::Refuse(Refusal::NotInAFleet { name: command.name, why });
+    }
     let waits = command.may_wait(args);
     if let (Some(key), Access::Read, false) = (places.only(), command.access, waits) {
         return read_one(view, known, key, args[key].as_ref());
@@ -210,6 +215,39 @@ fn at_keys<A: AsRef<[u8]>>(view: &View, known: &Known, command: &Command, args: 
         (Ok(bring), false) => Plan::Write(bring),
         (Ok(bring), true) => Plan::WriteWaiting(bring),
     }
+}
+
+/// Returns the reason why a command that uses more than its keys cannot run at the server of its keys.
+fn elsewhere<A: AsRef<[u8]>>(view: &View, command: &Command, args: &[A]) -> Option<&'static str> {
+    let is_word = |arg: &A, word: &str| arg.as_ref().eq_ignore_ascii_case(word.as_bytes());
+    let options = args.get(2..)?;
+    match command.name {
+        "copy" => {
+            let db = options.iter().position(|arg| is_word(arg, "db"))?;
+            let number = options.get(db + 1)?.as_ref();
+            (number != b"0").then_some("a fleet has one database, number 0")
+        }
+        "sort" | "sort_ro" if view.walk().len() > 1 => {
+            let key = args[1].as_ref();
+            let is_settled = matches!(view.place(key), Place::At(_));
+            let is_pattern = |pair: &[A]| {
+                let pattern = pair[1].as_ref();
+                (is_word(&pair[0], "by") || is_word(&pair[0], "get"))
+                    && pattern.contains(&b'*')
+                    && !(is_settled && is_beside(pattern, key))
+            };
+            let why = "BY and GET may only name keys with the hash tag of the sorted key, and only \
+                       while no migration moves that key";
+            options.windows(2).any(is_pattern).then_some(why)
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether all keys that fit a pattern have the hash tag of `key`.
+fn is_beside(pattern: &[u8], key: &[u8]) -> bool {
+    let tag = hash_tag(pattern);
+    tag.len() < pattern.len() && !tag.contains(&b'*') && tag == hash_tag(key)
 }
 
 fn key_places<A: AsRef<[u8]>>(command: &Command, args: &[A]) -> Result<Places, Refusal> {

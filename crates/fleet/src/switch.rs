@@ -56,7 +56,8 @@ impl Config {
     #[must_use]
     pub fn ended(&self) -> Config {
         let previous = self.current.clone();
-        Config { previous, status: Status::Completed, next: None, lock: None, ..self.clone() }
+        let (status, runs) = (Status::Completed, Vec::new());
+        Config { previous, status, next: None, runs, lock: None, ..self.clone() }
     }
 
     /// Returns the configuration with the announcement withdrawn.

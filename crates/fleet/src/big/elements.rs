@@ -1,5 +1,7 @@
-//! Reads the elements of each type at the old server, chunk by chunk, and adds them at the new one. The
-//! chunk's number of elements adapts to their size.
+//! Reads the elements of each type at the old server, chunk by chunk, adds them at the new one, and compares
+//! afterwards. The chunk's number of elements adapts to their size.
+
+use std::collections::BTreeMap;
 
 use resp::Value;
 
@@ -10,6 +12,64 @@ use crate::job::{Batch, items};
 const CHUNK_BYTES: usize = 512 * 1024;
 const COUNT_FIRST: usize = 256;
 const COUNT_MAX: usize = 16 * 1024;
+
+/// Elements that were read at once.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Chunk {
+    /// The elements as the new server takes them, except that a score comes behind its member.
+    texts: Vec<Vec<u8>>,
+    /// Offset of the first element, if the type has offsets.
+    offset: usize,
+    /// Fields of a hash that expire by themselves, with the time in milliseconds.
+    expiries: BTreeMap<Vec<u8>, u64>,
+}
+
+impl Chunk {
+    pub(super) fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.texts.iter().map(Vec::len).sum()
+    }
+
+    pub(super) fn has_expiries(&self) -> bool {
+        !self.expiries.is_empty()
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &[u8]> {
+        self.texts.iter().step_by(2).map(Vec::as_slice)
+    }
+
+    /// Pushes the question when the fields of this chunk of a hash expire.
+    pub(super) fn ask_expiries(&self, key: &[u8], batch: &mut Batch) {
+        let count = (self.texts.len() / 2).to_string();
+        let mut args: Vec<&[u8]> = vec![b"HPEXPIRETIME", key, b"FIELDS", count.as_bytes()];
+        args.extend(self.fields());
+        batch.push(&args);
+    }
+
+    /// Takes the answer. Fields that have expired since are dropped. `None` if it does not fit the question.
+    pub(super) fn take_expiries(self, answer: &Value) -> Option<Chunk> {
+        const GONE: i64 = -2;
+        let times = items(Some(answer))?;
+        if times.len() != self.texts.len() / 2 {
+            return None;
+        }
+        let mut chunk = Chunk { offset: self.offset, ..Chunk::default() };
+        for (pair, time) in self.texts.chunks(2).zip(times) {
+            let Value::Integer(time) = time else { return None };
+            if *time == GONE {
+                continue;
+            }
+            if let Ok(at) = u64::try_from(*time) {
+                chunk.expiries.insert(pair[0].clone(), at);
+            }
+            chunk.texts.extend_from_slice(pair);
+        }
+        Some(chunk)
+    }
+}
 
 /// Progress of reading a key.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,6 +128,32 @@ impl Elements {
         self.at == At::End
     }
 
+    /// Returns to the first element.
+    pub(super) fn restart(&mut self) {
+        self.at = match self.kind {
+            Kind::String | Kind::List => At::Index(0),
+            Kind::Set | Kind::Hash | Kind::Sorted => At::Cursor(b"0".to_vec()),
+            Kind::Stream(_) => At::Id(b"-".to_vec()),
+        };
+    }
+
+    pub(super) fn is_hash(&self) -> bool {
+        self.kind == Kind::Hash
+    }
+
+    /// Pushes the command that counts the elements at `key`; for a string its bytes.
+    pub(super) fn count(&self, key: &[u8], batch: &mut Batch) {
+        let name: &[u8] = match self.kind {
+            Kind::String => b"STRLEN",
+            Kind::List => b"LLEN",
+            Kind::Set => b"SCARD",
+            Kind::Hash => b"HLEN",
+            Kind::Sorted => b"ZCARD",
+            Kind::Stream(_) => b"XLEN",
+        };
+        batch.push(&[name, key]);
+    }
+
     /// Pushes the command that reads the next chunk.
     pub(super) fn read(&self, key: &[u8], batch: &mut Batch) {
         let mut digits = (itoa::Buffer::new(), itoa::Buffer::new());
@@ -97,34 +183,42 @@ impl Elements {
         }
     }
 
-    /// Takes the answer: returns the elements and advances the position. Empty only at the end. `None` if the
-    /// answer does not fit the command.
-    pub(super) fn take(&mut self, answer: &Value) -> Option<Vec<Vec<u8>>> {
-        let chunk = match &self.at {
-            At::End => return Some(Vec::new()),
+    /// Takes the answer: returns the elements and advances the position. A chunk may be empty before the end:
+    /// Redis returns empty pages of a table with many empty buckets, and of expired fields. `None` if the answer
+    /// does not fit the command.
+    pub(super) fn take(&mut self, answer: &Value) -> Option<Chunk> {
+        let mut offset = 0;
+        let texts = match &self.at {
+            At::End => Vec::new(),
             At::Index(index) => {
-                let (chunk, taken) = self.indexed(answer)?;
-                self.at = if taken == 0 { At::End } else { At::Index(index + taken) };
-                chunk
+                offset = *index;
+                let (texts, taken) = self.indexed(answer)?;
+                self.at = if taken == 0 { At::End } else { At::Index(offset + taken) };
+                texts
             }
             At::Cursor(_) => {
                 let [cursor, elements] = items(Some(answer))? else { return None };
                 let cursor = cursor.text()?;
+                let texts = texts(elements)?;
+                if self.kind != Kind::Set && texts.len() % 2 != 0 {
+                    return None;
+                }
                 self.at = if cursor == b"0" { At::End } else { At::Cursor(cursor.to_vec()) };
-                texts(elements)?
+                texts
             }
             At::Id(_) => {
                 let entries = items(Some(answer))?;
                 let next = entries.last().map(stream::next_id);
-                let chunk = stream::flat(entries)?;
+                let texts = stream::flat(entries)?;
                 self.at = match next {
                     Some(id) => At::Id(id?),
                     None => At::End,
                 };
-                chunk
+                texts
             }
         };
-        self.adapt(&chunk);
+        let chunk = Chunk { texts, offset, expiries: BTreeMap::new() };
+        self.adapt(chunk.bytes());
         Some(chunk)
     }
 
@@ -139,8 +233,7 @@ impl Elements {
         Some((chunk, taken))
     }
 
-    fn adapt(&mut self, chunk: &[Vec<u8>]) {
-        let bytes: usize = chunk.iter().map(Vec::len).sum();
+    fn adapt(&mut self, bytes: usize) {
         let wanted = match bytes {
             0..CHUNK_BYTES => self.count * 2,
             _ => self.count * CHUNK_BYTES / bytes,
@@ -148,37 +241,130 @@ impl Elements {
         self.count = wanted.clamp(1, COUNT_MAX);
     }
 
-    /// Pushes the command that adds a chunk to the elements collected at `data`.
-    pub(super) fn add(&self, data: &[u8], chunk: &[Vec<u8>], batch: &mut Batch) {
+    /// Pushes the commands that add a chunk to the elements collected at `data`.
+    pub(super) fn add(&self, data: &[u8], chunk: &Chunk, batch: &mut Batch) {
         let name: &[u8] = match self.kind {
             Kind::String => b"APPEND",
             Kind::List => b"RPUSH",
             Kind::Set => b"SADD",
             Kind::Hash => b"HSET",
             Kind::Sorted => b"ZADD",
-            Kind::Stream(_) => return stream::add(data, chunk, batch),
+            Kind::Stream(_) => return stream::add(data, &chunk.texts, batch),
         };
         let mut args: Vec<&[u8]> = vec![name, data];
         match self.kind {
             // ZSCAN returns member and score, ZADD takes score and member.
             Kind::Sorted => {
-                for pair in chunk.chunks(2) {
+                for pair in chunk.texts.chunks(2) {
                     args.extend(pair.iter().rev().map(Vec::as_slice));
                 }
             }
             Kind::String | Kind::List | Kind::Set | Kind::Hash | Kind::Stream(_) => {
-                args.extend(chunk.iter().map(Vec::as_slice));
+                args.extend(chunk.texts.iter().map(Vec::as_slice));
             }
         }
         batch.push(&args);
+        for (field, at) in &chunk.expiries {
+            let at = at.to_string();
+            batch.push(&[b"HPEXPIREAT", data, at.as_bytes(), b"FIELDS", b"1", field]);
+        }
     }
 
-    /// Pushes what remains to be set on the whole key when all elements are there.
-    pub(super) fn finish(&self, data: &[u8], batch: &mut Batch) {
+    /// Pushes the commands that read at `data` what should be the same elements as those of `chunk`.
+    pub(super) fn read_copy(&self, data: &[u8], chunk: &Chunk, batch: &mut Batch) {
+        let texts = chunk.texts.iter().map(Vec::as_slice);
+        let range = |length: usize| {
+            [chunk.offset, chunk.offset + length - 1].map(|index| index.to_string().into_bytes())
+        };
+        match self.kind {
+            Kind::String => {
+                let [first, last] = range(chunk.bytes());
+                batch.push(&[b"GETRANGE", data, &first, &last]);
+            }
+            Kind::List => {
+                let [first, last] = range(chunk.texts.len());
+                batch.push(&[b"LRANGE", data, &first, &last]);
+            }
+            Kind::Set => texts.for_each(|member| batch.push(&[b"SISMEMBER", data, member])),
+            Kind::Hash => {
+                let name = [b"HMGET".as_slice(), data].into_iter();
+                batch.push(&name.chain(chunk.fields()).collect::<Vec<_>>());
+                if chunk.has_expiries() {
+                    chunk.ask_expiries(data, batch);
+                }
+            }
+            Kind::Sorted => {
+                chunk.fields().for_each(|member| batch.push(&[b"ZSCORE", data, member]));
+            }
+            Kind::Stream(_) => {
+                if let Some([first, last]) = stream::ends(&chunk.texts) {
+                    batch.push(&[b"XRANGE", data, first, last]);
+                }
+            }
+        }
+    }
+
+    /// Returns whether the answers to `read_copy` show the elements of `chunk`.
+    pub(super) fn is_copied(&self, chunk: &Chunk, answers: &[Value]) -> bool {
+        let first = answers.first();
+        match self.kind {
+            Kind::String => first.and_then(Value::text) == chunk.texts.first().map(Vec::as_slice),
+            Kind::List => first.and_then(texts).as_ref() == Some(&chunk.texts),
+            Kind::Set => answers.iter().all(|answer| *answer == Value::Integer(1)),
+            Kind::Hash => are_fields_copied(chunk, answers),
+            Kind::Sorted => {
+                let scores = chunk.texts.iter().skip(1).step_by(2);
+                answers.len() == chunk.texts.len() / 2
+                    && scores.zip(answers).all(|(score, answer)| is_score(score, answer))
+            }
+            Kind::Stream(_) => items(first).and_then(stream::flat).as_ref() == Some(&chunk.texts),
+        }
+    }
+
+    /// Returns whether something remains to be set on the whole key when all elements are there.
+    pub(super) fn has_facts(&self) -> bool {
+        matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// Pushes what remains to be set on the whole key.
+    pub(super) fn set_facts(&self, data: &[u8], batch: &mut Batch) {
         if let Kind::Stream(facts) = &self.kind {
             facts.set(data, batch);
         }
     }
+}
+
+/// Compares the fields of a hash. A field with an expiry may have expired at the new server, whose clock may be
+/// ahead.
+fn are_fields_copied(chunk: &Chunk, answers: &[Value]) -> bool {
+    let Some(values) = items(answers.first()) else { return false };
+    let times = answers.get(1).map(|times| items(Some(times)).unwrap_or_default());
+    if values.len() != chunk.texts.len() / 2 || times.is_some_and(|it| it.len() != values.len()) {
+        return false;
+    }
+    chunk.texts.chunks(2).zip(values).enumerate().all(|(index, (pair, value))| {
+        let expected = chunk.expiries.get(&pair[0]);
+        if *value == Value::Null {
+            return expected.is_some();
+        }
+        let time = times.map(|times| &times[index]);
+        let is_time_right = match (expected, time) {
+            (Some(at), Some(Value::Integer(time))) => u64::try_from(*time) == Ok(*at),
+            (None, Some(Value::Integer(time))) => *time < 0,
+            (expected, _) => expected.is_none(),
+        };
+        value.text() == Some(pair[1].as_slice()) && is_time_right
+    })
+}
+
+/// Compares scores by value: servers of different versions write them differently.
+fn is_score(score: &[u8], answer: &Value) -> bool {
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
+    let copied = match answer {
+        Value::Double(score) => Some(*score),
+        other => other.text().and_then(number),
+    };
+    number(score).is_some() && number(score) == copied
 }
 
 fn texts(list: &Value) -> Option<Vec<Vec<u8>>> {

@@ -88,6 +88,18 @@ pub(super) fn next_id(entry: &Value) -> Option<Vec<u8>> {
     Some(format!("{millis}-{count}").into_bytes())
 }
 
+/// Returns the first and the last ID of flattened entries.
+pub(super) fn ends(mut flat: &[Vec<u8>]) -> Option<[&[u8]; 2]> {
+    let first = flat.first()?;
+    let mut last = first;
+    while let [id, count, rest @ ..] = flat {
+        last = id;
+        let count = resp::parse_integer(count).and_then(|count| usize::try_from(count).ok());
+        flat = &rest[count.expect("`flat` wrote it")..];
+    }
+    Some([first, last])
+}
+
 /// Adds the entries that `flat` has flattened.
 pub(super) fn add(data: &[u8], mut flat: &[Vec<u8>], batch: &mut Batch) {
     while let [id, count, rest @ ..] = flat {

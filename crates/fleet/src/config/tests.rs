@@ -31,12 +31,15 @@ fn a_configuration_is_read_as_it_was_written() {
     let mut config = config();
     assert_eq!(Config::read(&answer(&config)), Ok(Some(config.clone())));
     config.next = Some("4.4.4".parse().unwrap());
-    assert_eq!(Config::read(&answer(&config)), Ok(Some(config)));
+    config.runs = vec![Some("1f".to_owned()), None, Some("2e".to_owned())];
+    assert_eq!(Config::read(&answer(&config)), Ok(Some(config.clone())));
+    assert_eq!((config.run_of(Server(0)), config.run_of(Server(1))), (Some("1f"), None));
+    assert_eq!(config.ended().runs, []);
 }
 
 #[test]
 fn a_server_without_any_of_the_keys_belongs_to_no_fleet() {
-    assert_eq!(Config::read(&Value::Array(vec![Value::Null; 7])), Ok(None));
+    assert_eq!(Config::read(&Value::Array(vec![Value::Null; KEYS.len()])), Ok(None));
 }
 
 #[test]
@@ -50,6 +53,10 @@ fn what_is_wrong_is_named() {
     assert_eq!(
         text(&with(3, Some("3"))),
         "its key server.config.migration.status has the invalid value \"3\""
+    );
+    assert_eq!(
+        text(&with(6, Some("1f,,2e"))),
+        "its key server.config.runs has the invalid value \"1f,,2e\""
     );
     assert_eq!(
         text(&with(0, Some("a"))),

@@ -156,3 +156,29 @@ fn a_command_without_keys_goes_to_all_or_to_any() {
     assert_eq!(at_rest("MULTI"), Plan::Transaction);
     assert_eq!(at_rest("SUBSCRIBE c"), Plan::Channel);
 }
+
+#[test]
+fn a_script_exists_if_all_servers_have_it() {
+    let merge = |line: &str| match at_rest(line) {
+        Plan::Everywhere { merge, .. } => merge,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(merge("SCRIPT EXISTS a b"), Merge::AllHave);
+    assert_eq!(merge("SCRIPT LOAD x"), Merge::First);
+}
+
+#[test]
+fn sort_by_keys_of_other_servers_and_copies_to_other_databases_are_refused() {
+    let is_refused =
+        |line: &str| matches!(at_rest(line), Plan::Refuse(Refusal::NotInAFleet { .. }));
+    for line in ["SORT {a}k BY w_*", "SORT {a}k GET # GET w_*", "SORT_RO k BY w_* LIMIT 0 1"] {
+        assert!(is_refused(line), "{line}");
+    }
+    for line in ["SORT k BY nosort GET #", "SORT {a}k BY w_{a}* GET v_{a}*", "SORT k LIMIT 0 1"] {
+        assert!(!is_refused(line), "{line}");
+    }
+    assert!(is_refused("SORT {a}k BY w_{*}"), "any tag fits this");
+    assert!(matches!(moving("SORT ONEk BY w_*"), Plan::Refuse(_)));
+    assert!(is_refused("COPY {a}k {a}l DB 3"));
+    assert!(!is_refused("COPY {a}k {a}l DB 0 REPLACE"));
+}

@@ -1,6 +1,6 @@
 //! Tests that large keys, moved element by element, arrive complete, and that their races are safe too.
 
-use super::world::{Actor, AnyJob, Deed, Fate, World, words};
+use super::world::{Actor, AnyJob, Deed, Fate, World};
 use super::{ROUTE, view};
 use crate::big::BigMoveJob;
 use crate::moving::{MARKER_MS, Outcome, Token};
@@ -11,18 +11,21 @@ fn mover() -> Actor {
 
 #[test]
 fn all_elements_arrive_and_nothing_else_is_left() {
-    for (start, read) in [
-        ("SET k text", "GET k"),
-        ("RPUSH k a b c a", "LRANGE k 0 9"),
-        ("HSET k f 1 g 2 h 3", "HSCAN k 2"),
-        ("HSET k f 1 g 2 h 3", "HSCAN k 0"),
+    for start in [
+        "SET k text",
+        "RPUSH k a b c a",
+        "SADD k a b c",
+        "SADD k a",
+        "HSET k f 1 g 2 h 3",
+        "ZADD k 1 a 2.5 b -inf c",
+        "SET k text PX 1000",
     ] {
         let world = World::new(2, vec![mover()]).given(0, start);
-        let expected = world.servers[0].clone().run(0, &words(read), 0);
+        let expected = world.servers[0].shown(b"k");
         let mut ends = 0;
-        world.explore(&mut |mut world| {
+        world.explore(&mut |world| {
             ends += 1;
-            assert_eq!(world.servers[1].run(0, &words(read), 0), expected);
+            assert_eq!(world.servers[1].shown(b"k"), expected);
             for name in [crate::names::marker(b"k"), crate::names::data(b"k")] {
                 assert!(!world.servers[1].has(&name));
             }
@@ -30,6 +33,36 @@ fn all_elements_arrive_and_nothing_else_is_left() {
         });
         assert_eq!(ends, 1);
     }
+}
+
+/// Runs one mover of `k` alone, and returns its outcome.
+fn moved(world: &mut World) -> Option<Outcome> {
+    let mut job = BigMoveJob::new(ROUTE, Token::new("m"), b"k".to_vec());
+    assert_eq!(super::world::run(world, &mut job), Ok(()));
+    job.outcome().cloned()
+}
+
+#[test]
+fn expiries_of_fields_move_too() {
+    let mut world = World::new(2, Vec::new());
+    world.servers.iter_mut().for_each(|server| server.has_field_expiry = true);
+    let mut world = world.given(0, "HSET k f 1 g 2 h 3").given(0, "HPEXPIREAT k 900 FIELDS 1 g");
+    let expected = world.servers[0].shown(b"k");
+    assert!(matches!(moved(&mut world), Some(Outcome::Moved { .. })));
+    assert_eq!(world.servers[1].shown(b"k"), expected);
+    assert!(!world.servers[0].has(b"k"));
+}
+
+#[test]
+fn a_hash_whose_fields_expire_stays_where_the_new_server_cannot_expire_fields() {
+    let mut world = World::new(2, Vec::new());
+    world.servers[0].has_field_expiry = true;
+    let mut world = world.given(0, "HSET k f 1 g 2").given(0, "HPEXPIREAT k 900 FIELDS 1 g");
+    let before = world.servers[0].shown(b"k");
+    let Some(Outcome::Refused(why)) = moved(&mut world) else { panic!("it must stay") };
+    assert!(why.contains("fields"), "{why}");
+    assert_eq!(world.servers[0].shown(b"k"), before);
+    assert!(!world.servers[1].has(b"k"));
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! An in-memory Redis server: the commands that the jobs use, WATCH and MULTI as Redis does them, and
-//! connection names.
+//! connection names. It is as unkind as Redis may be: every other page of a scan is empty, also the first and
+//! the last, and elements come twice (`scan.rs`).
+
+mod elements;
+mod scan;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use resp::Value;
@@ -15,6 +19,8 @@ pub(super) struct FakeServer {
     connections: BTreeMap<usize, Connection>,
     /// True if the server supports strings only.
     pub(super) texts_only: bool,
+    /// True if the fields of a hash may have expiries of their own.
+    pub(super) has_field_expiry: bool,
 }
 
 #[derive(Clone, PartialEq)]
@@ -27,7 +33,16 @@ struct Entry {
 enum Content {
     Text(Vec<u8>),
     List(Vec<Vec<u8>>),
-    Hash(BTreeMap<Vec<u8>, Vec<u8>>),
+    Set(BTreeSet<Vec<u8>>),
+    Hash(BTreeMap<Vec<u8>, Field>),
+    /// Members and their scores.
+    Sorted(BTreeMap<Vec<u8>, Vec<u8>>),
+}
+
+#[derive(Clone, PartialEq)]
+struct Field {
+    value: Vec<u8>,
+    expires_ms: Option<u64>,
 }
 
 #[derive(Clone, Default, PartialEq)]
@@ -47,18 +62,7 @@ impl fmt::Debug for FakeServer {
         for (key, entry) in &self.keys {
             f.write_str(&text(key))?;
             write!(f, "|{:?}|", entry.expires_ms)?;
-            match &entry.content {
-                Content::Text(bytes) => f.write_str(&text(bytes))?,
-                Content::List(items) => {
-                    items.iter().try_for_each(|item| write!(f, "{},", text(item)))?;
-                }
-                Content::Hash(fields) => {
-                    let mut fields = fields.iter();
-                    fields.try_for_each(|(name, value)| {
-                        write!(f, "{}:{},", text(name), text(value))
-                    })?;
-                }
-            }
+            write!(f, "{}", entry.content)?;
             f.write_str(";")?;
         }
         for (id, state) in &self.connections {
@@ -67,6 +71,22 @@ impl fmt::Debug for FakeServer {
             write!(f, "/{};", state.queued.as_ref().map_or(0, Vec::len))?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::Text(bytes) => f.write_str(&text(bytes)),
+            Content::List(items) => items.iter().try_for_each(|item| write!(f, "{},", text(item))),
+            Content::Set(items) => items.iter().try_for_each(|item| write!(f, "{},", text(item))),
+            Content::Hash(fields) => fields.iter().try_for_each(|(name, field)| {
+                write!(f, "{}:{}|{:?},", text(name), text(&field.value), field.expires_ms)
+            }),
+            Content::Sorted(members) => members
+                .iter()
+                .try_for_each(|(member, score)| write!(f, "{}={},", text(member), text(score))),
+        }
     }
 }
 
@@ -93,6 +113,7 @@ fn integer(count: usize) -> Value {
 impl FakeServer {
     /// Lets time pass: removes expired keys and invalidates the WATCHes on them.
     pub(super) fn expire(&mut self, now_ms: u64) {
+        self.expire_fields(now_ms);
         let gone = |entry: &Entry| entry.expires_ms.is_some_and(|at| at <= now_ms);
         let keys: Vec<_> =
             self.keys.iter().filter(|(_, entry)| gone(entry)).map(|(key, _)| key.clone()).collect();
@@ -106,6 +127,12 @@ impl FakeServer {
         for connection in self.connections.values_mut() {
             connection.dirty |= connection.watched.iter().any(|watched| watched == key);
         }
+    }
+
+    /// Returns the content and the expiry of a key, in words.
+    pub(super) fn shown(&self, key: &[u8]) -> Option<String> {
+        let entry = self.keys.get(key)?;
+        Some(format!("{} {} {:?}", self.kind(key), entry.content, entry.expires_ms))
     }
 
     pub(super) fn has(&self, key: &[u8]) -> bool {
@@ -129,7 +156,11 @@ impl FakeServer {
                 state.queued = Some(Vec::new());
                 ok()
             }
-            "RPUSH" | "LRANGE" | "HSET" | "HSCAN" if self.texts_only => {
+            "RPUSH" | "LRANGE" | "HSET" | "HSCAN" | "SADD" | "ZADD" if self.texts_only => {
+                state.refused = state.queued.is_some();
+                wrong(&format!("ERR unknown command '{name}'"))
+            }
+            "HPEXPIRETIME" | "HPEXPIREAT" if !self.has_field_expiry => {
                 state.refused = state.queued.is_some();
                 wrong(&format!("ERR unknown command '{name}'"))
             }
@@ -214,51 +245,8 @@ impl FakeServer {
             "DUMP" => self.dump(&key),
             "RESTORE" => self.restore(args, now_ms),
             "RENAMENX" => self.rename(&key, &args[2]),
-            _ => self.elements(name, &key, args),
+            _ => self.elements(name, &key, args, now_ms),
         }
-    }
-
-    fn elements(&mut self, name: &str, key: &[u8], args: &Args) -> Value {
-        let empty = match name {
-            "RPUSH" | "LRANGE" => Content::List(Vec::new()),
-            "HSET" | "HSCAN" => Content::Hash(BTreeMap::new()),
-            "APPEND" | "GETRANGE" => Content::Text(Vec::new()),
-            other => panic!("this server does not know {other}"),
-        };
-        let entry = self.keys.get(key).cloned();
-        let mut entry = entry.unwrap_or(Entry { content: empty, expires_ms: None });
-        let range = |len: usize| {
-            let (first, last) = (number(&args[2]), number(&args[3]));
-            let end = usize::try_from(last + 1).unwrap().min(len);
-            usize::try_from(first).unwrap().min(end)..end
-        };
-        let answer = match (name, &mut entry.content) {
-            ("RPUSH", Content::List(items)) => {
-                items.extend_from_slice(&args[2..]);
-                integer(items.len())
-            }
-            ("HSET", Content::Hash(fields)) => {
-                let pairs = args[2..].chunks(2).map(|pair| (pair[0].clone(), pair[1].clone()));
-                fields.extend(pairs);
-                integer(fields.len())
-            }
-            ("APPEND", Content::Text(text)) => {
-                text.extend_from_slice(&args[2]);
-                integer(text.len())
-            }
-            ("LRANGE", Content::List(items)) => {
-                let some = &items[range(items.len())];
-                return Value::Array(some.iter().cloned().map(Value::Bulk).collect());
-            }
-            ("GETRANGE", Content::Text(text)) => {
-                return Value::Bulk(text[range(text.len())].to_vec());
-            }
-            ("HSCAN", Content::Hash(fields)) => return scan(fields, &args[2]),
-            _ => return wrong("WRONGTYPE"),
-        };
-        self.keys.insert(key.to_vec(), entry);
-        self.touch(key);
-        answer
     }
 
     fn get(&self, key: &[u8]) -> Value {
@@ -302,6 +290,8 @@ impl FakeServer {
             Some(Content::Text(_)) => "string",
             Some(Content::List(_)) => "list",
             Some(Content::Hash(_)) => "hash",
+            Some(Content::Set(_)) => "set",
+            Some(Content::Sorted(_)) => "zset",
             None => "none",
         }
     }
@@ -332,7 +322,9 @@ impl FakeServer {
             Some(Content::List(items)) => {
                 Value::Bulk([b"list:", items.concat().as_slice()].concat())
             }
-            Some(Content::Hash(_)) => wrong("ERR this server dumps no hashes"),
+            Some(Content::Hash(_) | Content::Set(_) | Content::Sorted(_)) => {
+                wrong("ERR this server dumps texts and lists only")
+            }
             None => Value::Null,
         }
     }
@@ -366,16 +358,6 @@ impl FakeServer {
         self.touch(to);
         Value::Integer(1)
     }
-}
-
-/// Returns one field at a time.
-fn scan(fields: &BTreeMap<Vec<u8>, Vec<u8>>, cursor: &[u8]) -> Value {
-    let at = usize::try_from(number(cursor)).unwrap();
-    let field = fields.iter().nth(at);
-    let next = if at + 1 < fields.len() { at + 1 } else { 0 };
-    let pair = field.into_iter().flat_map(|(field, value)| [field.clone(), value.clone()]);
-    let items = Value::Array(pair.map(Value::Bulk).collect());
-    Value::Array(vec![Value::Bulk(next.to_string().into_bytes()), items])
 }
 
 fn time(now_ms: u64) -> Value {

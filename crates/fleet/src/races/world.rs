@@ -518,8 +518,9 @@ fn fingerprint(world: &World) -> u128 {
 
 /// Runs one job alone to its end.
 pub(super) fn run(world: &mut World, job: &mut dyn Job) -> Result<(), String> {
+    const STEPS_MAX: usize = 10_000;
     let mut step = job.start();
-    loop {
+    for _ in 0..STEPS_MAX {
         match step {
             Step::Done(_) => return Ok(()),
             Step::Failed(why) => return Err(why),
@@ -538,4 +539,5 @@ pub(super) fn run(world: &mut World, job: &mut dyn Job) -> Result<(), String> {
             }
         }
     }
+    Err("the job never ends".to_owned())
 }

@@ -4,7 +4,7 @@
 
 use resp::Value;
 
-use crate::config::{Config, Epoch, KEYS, LOCK, NEXT, Server};
+use crate::config::{Config, Epoch, KEYS, LOCK, NEXT, RUNS, Server};
 use crate::job::{Answer, Batch, Job, Lane, Step, error, items, unexpected};
 
 /// Required holder of the lock when a configuration is written.
@@ -129,11 +129,14 @@ impl ChangeJob {
         let (server, _) = *self.todo.last().expect("it was just looked at");
         let mut batch = Batch::default();
         batch.push(&[b"MULTI"]);
-        for (key, value) in self.new.pairs() {
+        let pairs = self.new.pairs();
+        for (key, value) in &pairs {
             batch.push(&[b"SET", key.as_bytes(), value.as_bytes()]);
         }
-        if self.new.next.is_none() {
-            batch.push(&[b"DEL", NEXT.as_bytes()]);
+        for key in [NEXT, RUNS] {
+            if !pairs.iter().any(|(name, _)| *name == key) {
+                batch.push(&[b"DEL", key.as_bytes()]);
+            }
         }
         batch.push(&[b"EXEC"]);
         batch.ask_on(server, Lane::Own)

@@ -1,7 +1,7 @@
 //! The proxy's side of a switch: the proxy regularly passes the first server's configuration to [`Follower`],
 //! which says what to do about it.
 
-use crate::config::{Config, Difference, Epoch, Status};
+use crate::config::{Address, Config, Difference, Epoch, Status};
 use crate::view::{Phase, View};
 
 /// Required action of a proxy.
@@ -93,8 +93,9 @@ impl Follower {
             let (from, to) = (old.epoch.number(), new.epoch.number());
             return Some(format!("server.config.epoch went back from {from} to {to}"));
         }
-        if !new.servers.starts_with(&old.servers) {
-            let why = "server.config.servers changed other than by adding servers at its end";
+        if !follows(&old.servers, &new.servers, new.epoch > old.epoch) {
+            let why = "server.config.servers changed other than by adding servers at its end, or by \
+                       replacing some";
             return Some(why.to_owned());
         }
         let settled =
@@ -106,6 +107,15 @@ impl Follower {
             format!("server.config.current changed from {old} to {new} without a migration")
         })
     }
+}
+
+/// Returns whether a list of servers can have followed from another. Servers are added at the end; in a new epoch a
+/// server may have another address, but not one that another server had.
+fn follows(old: &[Address], new: &[Address], is_new_epoch: bool) -> bool {
+    let fits = |(old_one, new_one): (&Address, &Address)| {
+        old_one == new_one || (is_new_epoch && !old.contains(new_one))
+    };
+    new.len() >= old.len() && old.iter().zip(new).all(fits)
 }
 
 /// Relation of a server's configuration to the first server's.
@@ -122,10 +132,12 @@ impl Agreement {
     pub fn between(first: &Config, other: &Config) -> Agreement {
         let Some(difference) = first.difference(other) else { return Agreement::Same };
         let list = |config: &Config| config.servers.clone();
-        let prefix = list(first).starts_with(&list(other)) || list(other).starts_with(&list(first));
+        let behind = other.epoch < first.epoch;
+        let prefix = list(first).starts_with(&list(other))
+            || list(other).starts_with(&list(first))
+            || (behind && follows(&list(other), &list(first), true));
         let changing = first.next.is_some() || other.next.is_some();
         let moving = [first, other].iter().any(|config| config.status == Status::InProgress);
-        let behind = other.epoch < first.epoch;
         // The first server gets an announcement first and a switch last.
         let explained = behind || (other.epoch == first.epoch && (changing || moving));
         if prefix && explained { Agreement::UnderWay } else { Agreement::Differs(difference) }
@@ -186,6 +198,13 @@ mod tests {
         assert!(stops(None));
         assert!(stops(Some(config())));
         assert!(stops(Some(Config { servers: Address::list("b:1,a:1").unwrap(), ..announced() })));
+        let elsewhere = Address::list("a:1,c:1").unwrap();
+        assert!(!stops(Some(Config {
+            servers: elsewhere.clone(),
+            epoch: announced().epoch.next(),
+            ..announced()
+        })));
+        assert!(stops(Some(Config { servers: elsewhere, ..announced() })), "not in the same epoch");
         let mut follower = Follower::new(config());
         let other = Config { current: "1.2".parse().unwrap(), ..config() };
         let Follow::Stop(why) = follower.on_config(Some(other)) else { panic!() };
