@@ -360,9 +360,10 @@ fn are_fields_copied(chunk: &Chunk, answers: &[Value]) -> bool {
 /// Compares scores by value: servers of different versions write them differently.
 fn is_score(score: &[u8], answer: &Value) -> bool {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
-    let copied = match answer {
-        Value::Double(score) => Some(*score),
-        other => other.text().and_then(number),
+    let copied = if let Value::Double(score) = answer {
+        Some(*score)
+    } else {
+        answer.text().and_then(number)
     };
     number(score).is_some() && number(score) == copied
 }

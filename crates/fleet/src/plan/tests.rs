@@ -159,9 +159,9 @@ fn a_command_without_keys_goes_to_all_or_to_any() {
 
 #[test]
 fn a_script_exists_if_all_servers_have_it() {
-    let merge = |line: &str| match at_rest(line) {
-        Plan::Everywhere { merge, .. } => merge,
-        other => panic!("{other:?}"),
+    let merge = |line: &str| {
+        let Plan::Everywhere { merge, .. } = at_rest(line) else { panic!("{line} asks all") };
+        merge
     };
     assert_eq!(merge("SCRIPT EXISTS a b"), Merge::AllHave);
     assert_eq!(merge("SCRIPT LOAD x"), Merge::First);
