@@ -23,9 +23,9 @@ use crate::log;
 /// prefix.
 pub(crate) const CARRIED: &str = "_OPENCLUSTER_CARRIED_TIMERS";
 
-/// What a node left that stopped as the last one: nobody else has these timers.
+/// The timers that a node left when it stopped as the last one: nobody else has them.
 const LEFT: &str = "timers.snapshot";
-/// What a node saves while it runs: after a crash other nodes may know better.
+/// The timers that a node saves while it runs: after a crash other nodes may know better.
 const RUNNING: &str = "timers.running";
 /// Maximum number of timers encoded while the core's lock is held.
 const PAGE: usize = 1000;

@@ -24,7 +24,7 @@ pub(super) const INTAKES: usize = 1 << 61;
 const TURN_BYTES: usize = 16 * 1024;
 
 /// The answers to frames that were sent on one link.
-pub(super) struct LinkAcks {
+pub(super) struct LinkAnswers {
     id: LinkId,
     stream: Stream,
     readiness: Readiness,
@@ -64,10 +64,10 @@ impl Worker<'_> {
     /// Starts reading the answers of this link.
     pub(super) fn adopt_link(&mut self, id: LinkId, mut stream: Stream) {
         let token = Token(LINKS + id.0 as usize);
-        self.acks.retain(|answers| answers.id != id);
+        self.link_answers.retain(|answers| answers.id != id);
         if stream.register(self.poller.registry(), token).is_ok() {
             let readiness = Readiness::unknown();
-            self.acks.push(LinkAcks { id, stream, readiness, unread: Vec::new() });
+            self.link_answers.push(LinkAnswers { id, stream, readiness, unread: Vec::new() });
         }
     }
 
@@ -97,10 +97,12 @@ impl Worker<'_> {
         if let Some(link) = &link {
             link.write();
         }
-        let Some(place) = self.acks.iter().position(|answers| answers.id == id) else { return };
-        self.acks[place].readiness.note(event);
+        let Some(place) = self.link_answers.iter().position(|answers| answers.id == id) else {
+            return;
+        };
+        self.link_answers[place].readiness.note(event);
         if self.read_answers(place).is_err() {
-            let answers = self.acks.swap_remove(place);
+            let answers = self.link_answers.swap_remove(place);
             if let Some(link) = link {
                 link.disconnect();
             }
@@ -111,8 +113,8 @@ impl Worker<'_> {
 
     fn read_answers(&mut self, place: usize) -> Result<(), BrokenConnection> {
         let shared = self.shared;
-        let answers = &mut self.acks[place];
-        let LinkAcks { stream, readiness, unread, .. } = answers;
+        let answers = &mut self.link_answers[place];
+        let LinkAnswers { stream, readiness, unread, .. } = answers;
         let after = read_all(stream, readiness, unread, &mut self.buffer, usize::MAX)?;
         let link = shared.data.links.get(answers.id).ok_or(BrokenConnection)?;
         let mut at = 0;

@@ -47,7 +47,7 @@ use store::UnixMillis;
 
 use self::connection::Connection;
 use self::down::Fence;
-use self::links::{Incoming, LinkAcks};
+use self::links::{Incoming, LinkAnswers};
 use self::round::Region;
 use self::waiting::WaitList;
 use crate::accept::Accepted;
@@ -106,7 +106,7 @@ pub(crate) struct Worker<'s> {
     /// Key events of writes that are not acknowledged yet.
     later: Later,
     /// The answers to frames that this node sends, on the links of this worker.
-    acks: Vec<LinkAcks>,
+    link_answers: Vec<LinkAnswers>,
     /// Streams of frames from other nodes that this worker reads.
     incoming: Slab<Incoming>,
     /// The ready ones among them; epoll is edge-triggered and will not report them again.
@@ -170,7 +170,7 @@ impl<'s> Worker<'s> {
             map_seen: 0,
             fence: Fence::default(),
             later: Later::default(),
-            acks: Vec::new(),
+            link_answers: Vec::new(),
             incoming: Slab::new(),
             intakes_again: Vec::new(),
             idle_due: UnixMillis(0),
